@@ -37,6 +37,12 @@ const BEAT_IDLE: u64 = 500_000_000;
 /// Time in ns that a reader stays doubtful after its presence disappeared. Its process may have closed it, died, or be
 /// cut off.
 const DOUBT: u64 = 80_000_000;
+/// Time in ns after which a reader whose process is still announced has closed. After a cut the announcements of a process go
+/// one by one, and on a busy machine with pauses.
+const CLOSED: u64 = 500_000_000;
+/// Time in ns that a process has to announce its readers again after it has returned. The announcements return one by one,
+/// in any order.
+const RETURN: u64 = 3_000_000_000;
 /// Time in ns for which samples are kept for an unreachable reader.
 const FORGET: u64 = 60_000_000_000;
 /// Longest wait for missing acknowledgements when a participant leaves.
@@ -71,6 +77,8 @@ struct Registry {
 struct Remote {
     card: ReaderInfo,
     doubted_since: Option<u64>,
+    /// Time at which its process returned while the reader was doubtful; 0 if it did not.
+    process_returned: u64,
 }
 
 pub(crate) struct Shared {
@@ -373,9 +381,13 @@ impl Shared {
         })
     }
 
+    /// Matches a reader with a stream if it reads it and may, and lets go of it otherwise.
     fn introduce(&self, stream: &Stream, card: &ReaderInfo) {
-        if self.suits(stream, card) {
-            stream.match_reader(card);
+        let (of, reader) = (card.incarnation, card.reader);
+        match (self.suits(stream, card), stream.has_reader(of, reader)) {
+            (true, false) => stream.match_reader(card),
+            (false, true) => stream.unmatch_reader(of, reader),
+            _ => {}
         }
     }
 
@@ -392,14 +404,7 @@ impl Shared {
     fn follow_rules(&self) {
         let registry = lock(&self.registry);
         for remote in registry.remote.values() {
-            let (card, of, reader) = (&remote.card, remote.card.incarnation, remote.card.reader);
-            for stream in registry.streams.values() {
-                match (self.suits(stream, card), stream.has_reader(of, reader)) {
-                    (true, false) => stream.match_reader(card),
-                    (false, true) => stream.unmatch_reader(of, reader),
-                    _ => {}
-                }
-            }
+            registry.streams.values().for_each(|stream| self.introduce(stream, &remote.card));
         }
         drop(registry);
         self.links.beat_soon();
@@ -469,9 +474,18 @@ impl Shared {
         if !self.accepts(incarnation, host, seen.here) {
             return;
         }
+        let now = self.links.clock.monotonic();
         let mut registry = lock(&self.registry);
         let known =
             if seen.here { registry.sources.insert(incarnation, source.clone()) } else { registry.sources.remove(&incarnation) };
+        if seen.here && known.is_none() {
+            let Registry { remote, streams, .. } = &mut *registry;
+            for remote in remote.values_mut().filter(|remote| remote.card.incarnation == incarnation) {
+                remote.process_returned = now;
+                // Rules are about its host, which was not known while it was away.
+                streams.values().for_each(|stream| self.introduce(stream, &remote.card));
+            }
+        }
         let watchers: Vec<WatchSources> = registry.watchers.values().cloned().collect();
         drop(registry);
         if known.is_some() != seen.here {
@@ -510,12 +524,10 @@ impl Shared {
         }
         if seen.here {
             let mut registry = lock(&self.registry);
-            let back = registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None });
-            let streams: Vec<Arc<Stream>> = registry.streams.values().cloned().collect();
-            // Under the lock, so that a stream made meanwhile is introduced exactly once.
-            if back.is_none() {
-                streams.iter().for_each(|stream| self.introduce(stream, &card));
-            }
+            registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
+            // Under the lock, so that a stream made meanwhile is introduced exactly once. A reader that is back is introduced
+            // again: the rules may have changed while its host was not known.
+            registry.streams.values().for_each(|stream| self.introduce(stream, &card));
             drop(registry);
             self.links.beat_soon();
             return;
@@ -606,30 +618,30 @@ impl Shared {
         let mut next = u64::MAX;
         {
             let mut registry = lock(&self.registry);
-            let Registry { remote, sources, nodes, .. } = &mut *registry;
+            let Registry { remote, streams, sources, nodes, .. } = &mut *registry;
             remote.retain(|&(incarnation, reader), remote| {
                 let Some(since) = remote.doubted_since else { return true };
+                let returned = remote.process_returned;
                 let dead = match self.links.engine.fate(incarnation) {
                     Fate::Dead => true,
+                    // The process has returned: its reader may follow.
+                    _ if sources.contains_key(&incarnation) && returned > since => now >= returned + RETURN,
                     // The process is still announced: it closed the reader.
-                    _ if sources.contains_key(&incarnation) => now >= since + DOUBT,
+                    _ if sources.contains_key(&incarnation) => now >= since + CLOSED,
                     Fate::Alive => now >= since + FORGET,
                     Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, DOUBT).unwrap_or(since + FORGET),
                 };
                 if dead {
-                    gone.push((incarnation, reader));
+                    // Under the lock: it may be announced again at any moment, and is matched then.
+                    streams.values().for_each(|stream| stream.unmatch_reader(incarnation, reader));
+                    gone.push(incarnation);
                 } else {
                     next = next.min(if now < since + DOUBT { since + DOUBT } else { now + DOUBT });
                 }
                 !dead
             });
         }
-        if !gone.is_empty() {
-            for stream in self.streams() {
-                gone.iter().for_each(|&(incarnation, reader)| stream.unmatch_reader(incarnation, reader));
-            }
-            gone.iter().for_each(|&(incarnation, _)| self.links.forget(incarnation));
-        }
+        gone.into_iter().for_each(|incarnation| self.links.forget(incarnation));
         next
     }
 

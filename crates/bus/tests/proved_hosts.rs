@@ -47,6 +47,8 @@ fn key() -> Key {
 
 impl Site {
     fn new() -> Site {
+        // RUST_LOG=zenoh::net=trace shows the engine's links, trees and tokens.
+        zenoh::try_init_log_from_env();
         let directory = tempfile::tempdir().unwrap();
         let authority = CertificateDir::new(directory.path().join("authority"));
         let authority = Authority::create(&authority, "lab", SystemTime::now()).unwrap();
