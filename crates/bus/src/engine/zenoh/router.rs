@@ -197,7 +197,10 @@ impl Running {
         let users = self.credentials.as_ref().map(|credentials| UsersFile::create(&self.dir, credentials)).transpose();
         let users = users.map_err(|why| refused("writing the users' file", &why))?;
         let credentials = self.credentials.clone().zip(users.as_ref().map(|file| file.path().to_owned()));
-        let (listen, connect) = (self.listen.lock().clone(), self.connect.clone());
+        let (mut listen, connect) = (self.listen.lock().clone(), self.connect.clone());
+        // The engine listens in this order, and leaves connections of an earlier place open for ever if a later place fails.
+        // Sockets of this host do not fail.
+        listen.sort_by_key(|endpoint| matches!(endpoint, Endpoint::Unix(_)));
         let session = link::open_session(&Role::Router { listen, connect, credentials, access: gate.map(Gate::access) })?;
         self.keep_ports(&session);
         // While this host's node is announced, an unannounced process of the host has died. Without the node, the host is
@@ -306,9 +309,7 @@ impl Running {
         self.sockets.iter().for_each(|socket| link::remove_socket(socket));
         let goes_on = self.pause(QUIET);
         close(earlier, CLOSE_ANEW_TIMEOUT);
-        if let Some(directory) = &self.certificates {
-            zenoh_link_tls::cut_links(&directory.host());
-        }
+        self.cut_links();
         if !goes_on {
             return self.session.give_up();
         }
@@ -323,16 +324,28 @@ impl Running {
         });
     }
 
+    /// Cuts links to other hosts that a closed session has left.
+    fn cut_links(&self) {
+        if let Some(directory) = &self.certificates {
+            zenoh_link_tls::cut_links(&directory.host());
+        }
+    }
+
     /// Opens the session with other rules. Returns none if the router ends.
     fn open_until_it_works(&self, gate: &Gate, number: u64) -> Option<Open> {
-        // The next session has these rules from its first link on.
-        self.hosts.lock().in_force = Some(gate.clone());
         let until = Instant::now() + TROUBLE;
         loop {
-            match self.open(Some(gate), number) {
+            // The next session has these rules from its first link on.
+            self.hosts.lock().in_force = Some(gate.clone());
+            let refused = match self.open(Some(gate), number) {
                 Ok(open) => return Some(open),
-                Err(why) if until <= Instant::now() => self.session.fail(why.to_string()),
-                Err(_) => {}
+                Err(refused) => refused,
+            };
+            // One of its addresses may have let hosts in before another one failed.
+            self.hosts.lock().in_force = None;
+            self.cut_links();
+            if until <= Instant::now() {
+                self.session.fail(refused.to_string());
             }
             if !self.pause(AGAIN) {
                 return None;
