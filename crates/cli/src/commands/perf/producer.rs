@@ -14,7 +14,7 @@ use tampu_types::{Level, Partition};
 
 use crate::{
     commands::perf::{
-        process::{PATIENCE, await_readers, cpu_s, join},
+        process::{PATIENCE, await_readers, cpu_s, join, say},
         verify::{Texts, urgent},
     },
     context::Context,
@@ -74,10 +74,11 @@ impl Asked {
     }
 }
 
-/// Logs, and returns the result.
+/// Reports that all readers are there, logs, and returns the result.
 pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
     let participant = join(context, "perf-producer", qos(asked.bounded)?)?;
     await_everybody(&participant, asked.readers)?;
+    say(&json!({"readers": asked.readers}))?;
     let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
     settings.rings = participant.log_rings();
     settings.ring_bytes = RING;

@@ -21,7 +21,7 @@ use crate::{
 
 /// Bytes written to measure a disk.
 const PROBE: usize = 256 << 20;
-/// Time from the producer's start to the stop of clients, as a part of its running time.
+/// Time from the beginning of the logging to the stop of clients, as a part of its time.
 const STOP_AFTER: f64 = 0.2;
 
 impl PerfLog {
@@ -56,6 +56,8 @@ impl PerfLog {
         let arguments = asked.arguments();
         let meters = [Some(&node), collector.as_ref()].map(|hub| hub.map(Meter::start));
         let mut producer = scene.start("producer", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        // A client that is stopped before the producer knows it is never known.
+        producer.report()?;
         let stopped = Stopped::after(&clients[self.clients - self.stopped..], self.seconds * STOP_AFTER);
         let produced = producer.report()?;
         let [node_used, collector_used] = meters.map(|meter| meter.map(Meter::read));
