@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_logbook::store::{Store, StoreError};
+use tampu_logbook::store::{Store, StoreError, naming::current_name};
 
 use crate::{
     config,
@@ -106,6 +106,7 @@ impl<'a> Follower<'a> {
         self.listed = books.iter().map(|(_, folder)| folder.clone()).collect();
         let only = &self.source.only;
         books.retain(|(book, _)| only.is_empty() || only.iter().any(|name| tampu_logbook::book::same_name(name, &book.name)));
+        import::follow_names(self.store, &mut books)?;
         // A change during the import counts as a change after it.
         let before: Vec<_> = books.into_iter().map(|(book, folder)| (book, book::stamps(&folder), folder)).collect();
         let report = import_elog(self.store, &self.source, progress)?;
@@ -167,7 +168,11 @@ impl<'a> Follower<'a> {
                     self.trouble = None;
                     report.into_iter().for_each(|report| on_event(FollowEvent::Book(Box::new(report))));
                 }
-                Err(error) => self.trouble(error.to_string(), on_event),
+                Err(error) => match self.renamed(nth, &error) {
+                    // The next look imports the change.
+                    Some(name) => self.books[nth].book.name = name,
+                    None => self.trouble(error.to_string(), on_event),
+                },
             }
         }
         if changes != Changes::Books(vec![]) {
@@ -177,6 +182,12 @@ impl<'a> Follower<'a> {
         if all {
             self.watch.looked(begun.elapsed());
         }
+    }
+
+    /// Returns the name that a followed book has, if it was renamed here.
+    fn renamed(&self, nth: usize, error: &StoreError) -> Option<String> {
+        let StoreError::NoBook(_) = error else { return None };
+        current_name(self.store, &self.books[nth].book.name).ok().flatten()
     }
 
     fn trouble(&mut self, what: String, on_event: &mut dyn FnMut(FollowEvent)) {

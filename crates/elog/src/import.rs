@@ -21,7 +21,7 @@ use tampu_logbook::{
     book::{AttributeDef, AttributeKind, Book, EntryAttribute, change::BookEdit, check_said, elog_options::key, same_name},
     entry::MAX_ID,
     people::PeopleError,
-    store::{ImportOutcome, Imported, Store, StoreError},
+    store::{ImportOutcome, Imported, Store, StoreError, naming::current_name},
 };
 use tampu_types::Time;
 
@@ -195,6 +195,7 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
         return Err(ImportError::NoBook(missing.clone()));
     }
     books.retain(|(book, _)| source.only.is_empty() || source.only.iter().any(|name| same_name(&book.name, name)));
+    follow_names(store, &mut books)?;
     let mut total = 0;
     let mut imports = Vec::new();
     for (book, directory) in books {
@@ -235,6 +236,18 @@ fn config_fault(path: &Path, (line, why): &(usize, String)) -> FileFault {
 
 pub(super) fn configured(config: &ElogConfig, logbooks: &Path) -> Vec<(Book, PathBuf)> {
     config.logbooks().iter().map(|logbook| (logbook.book(), logbook.directory(logbooks))).collect()
+}
+
+/// Gives books the names that they have here, if they were renamed here after an earlier import.
+pub(super) fn follow_names(store: &dyn Store, books: &mut [(Book, PathBuf)]) -> Result<(), StoreError> {
+    for (book, _) in books {
+        if let Err(StoreError::NoBook(_)) = store.book(&book.name)
+            && let Some(name) = current_name(store, &book.name)?
+        {
+            book.name = name;
+        }
+    }
+    Ok(())
 }
 
 /// Maximum size of a file that `Preset text` names.

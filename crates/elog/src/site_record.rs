@@ -10,7 +10,7 @@ use tampu_logbook::{
         elog_options::{key, list},
         same_name,
     },
-    store::{BookInfo, Records, StoreError},
+    store::{BookInfo, Records, StoreError, naming::current_name},
 };
 
 use crate::config::ElogConfig;
@@ -91,6 +91,17 @@ impl SiteRecord {
         self.books.iter().position(|known| same_name(known, book))
     }
 
+    /// Gives logbooks the names that they have here, if they were renamed here after an earlier import.
+    fn follow_names(&mut self, store: &(impl Records + ?Sized)) -> Result<(), StoreError> {
+        let members = self.groups.iter_mut().flat_map(|(_, members)| members);
+        for name in self.books.iter_mut().chain(members) {
+            if let Some(current) = current_name(store, name)? {
+                *name = current;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts logbooks into the order of the configuration; unknown ones come last.
     pub fn sort(&self, books: &mut [BookInfo]) {
         books.sort_by_cached_key(|info| self.position(&info.book.name).unwrap_or(usize::MAX));
@@ -107,6 +118,7 @@ pub fn stored(store: &(impl Records + ?Sized)) -> Result<SiteRecord, StoreError>
 pub fn store(store: &(impl Records + ?Sized), config: &ElogConfig) -> Result<(), StoreError> {
     let there = stored(store)?;
     let mut new = SiteRecord::of(config);
+    new.follow_names(store)?;
     let others: Vec<String> = there.books.iter().filter(|name| new.position(name).is_none()).cloned().collect();
     new.books.extend(others);
     if new == there {

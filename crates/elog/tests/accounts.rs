@@ -211,6 +211,34 @@ fn an_administrator_approves_a_registration() {
 }
 
 #[test]
+fn administrators_rename_delete_and_restore_logbooks() {
+    let mut site = Visitors::new(CFG);
+    let act = |site: &Visitors, act: &str, more: &[(&str, &str)]| {
+        let fields: Vec<(&str, &str)> = [("cmd", "Users"), ("act", act)].into_iter().chain(more.iter().copied()).collect();
+        site.send("/", &fields)
+    };
+    site.enter("zoe");
+    assert_eq!(act(&site, "rename-book", &[("book", "Shift"), ("to", "Mine")]).status, StatusCode::FORBIDDEN);
+    site.enter("root");
+    assert!(site.desk.get("/?cmd=Users").text().contains("Rename a logbook"));
+    assert!(
+        act(&site, "rename-book", &[("book", "Shift"), ("to", "open")]).error().contains("there is a logbook 'Open' already")
+    );
+    assert_eq!(act(&site, "rename-book", &[("book", "Shift"), ("to", "Night log")]).status, StatusCode::FOUND);
+    let moved = site.desk.get("/Shift/page2?mode=summary");
+    assert_eq!(moved.status, StatusCode::FOUND);
+    assert!(moved.header("location").ends_with("/Night+log/page2?mode=summary"), "{}", moved.header("location"));
+    assert!(act(&site, "delete-book", &[("book", "Night log")]).error().contains("box ticked"));
+    assert_eq!(act(&site, "delete-book", &[("book", "Night log"), ("confirm", "Yes")]).status, StatusCode::FOUND);
+    assert!(site.desk.get("/Night+log/").error().contains("is not defined here"));
+    let page = site.desk.get("/?cmd=Users").text();
+    assert!(page.contains("Deleted logbooks") && page.contains("<td>Night log</td>"), "{page}");
+    let number = site.desk.store.records("deleted-book").unwrap()[0].0.clone();
+    assert_eq!(act(&site, "undelete-book", &[("number", &number)]).status, StatusCode::FOUND);
+    assert_eq!(site.desk.get("/Night+log/").status, StatusCode::OK);
+}
+
+#[test]
 fn administrators_manage_users() {
     let mut site = Visitors::new(CFG);
     site.enter("root");

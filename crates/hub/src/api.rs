@@ -55,6 +55,7 @@ pub mod entries;
 mod feeds;
 pub mod input;
 pub mod mail;
+mod naming;
 pub mod notify;
 pub mod people;
 mod posted;

@@ -32,6 +32,7 @@ mod error;
 mod export;
 mod logbook;
 mod mail;
+mod naming;
 mod notify;
 mod rules;
 mod search;

@@ -28,6 +28,7 @@ mod error;
 mod import;
 mod index;
 mod model;
+pub mod naming;
 mod page;
 pub mod pages;
 mod part;

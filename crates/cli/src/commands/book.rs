@@ -23,6 +23,7 @@ pub mod import;
 pub mod list;
 pub mod make;
 pub mod moving;
+pub mod naming;
 pub mod notify;
 pub mod place;
 pub mod post;
@@ -64,10 +65,12 @@ enum Verb {
     Search(search::Search),
     List(list::List),
     Delete(moving::Delete),
+    Undelete(naming::Undelete),
     Purge(purge::Purge),
     Copy(moving::Copy),
     Move(moving::Move),
     Make(make::Make),
+    Rename(naming::Rename),
     Check(upkeep::Check),
     Stat(stat::Stat),
     Backup(upkeep::Backup),
@@ -111,6 +114,8 @@ impl Book {
             Verb::Search(search) => search.run(&place, context),
             Verb::List(list) => list.run(&place),
             Verb::Delete(delete) => delete.run(&place),
+            Verb::Undelete(undelete) => undelete.run(&place),
+            Verb::Rename(rename) => rename.run(&place),
             Verb::Purge(purge) => purge.run(&place),
             Verb::Copy(copy) => copy.run(&place),
             Verb::Move(to) => to.run(&place),

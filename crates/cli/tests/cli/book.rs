@@ -73,6 +73,23 @@ fn entries_are_posted_answered_edited_shown_and_found() {
     let gone = book(&site, &["show", "Archive/1"]);
     assert!(gone.code == 1 && gone.err.contains("was moved to Shift/3"), "{gone:?}");
 
+    assert_eq!(book(&site, &["delete", "Archive"]).code, 2, "a logbook is not deleted without a question");
+    assert!(book(&site, &["rename", "Archive", "shift"]).err.contains("there is a logbook 'Shift' already"));
+    book(&site, &["rename", "Archive", "Old runs"]).ok();
+    assert!(book(&site, &["show", "Old runs/1"]).err.contains("was moved to Shift/3"));
+    assert!(book(&site, &["delete", "Old runs", "--yes"]).ok().err.contains("tampu book undelete"));
+    assert!(book(&site, &["delete", "--list"]).ok().out.contains("Old runs: 0 entries, deleted"));
+    assert!(book(&site, &["delete", "--list", "--replies"]).code == 2 && book(&site, &["undelete", "x"]).code == 1);
+    book(&site, &["undelete", "old runs", "--as", "Archive"]).ok();
+    assert_eq!(book(&site, &["list", "--json"]).ok().json()[0]["name"], "Archive");
+    book(&site, &["delete", "Archive", "--yes"]).ok();
+    assert_eq!(book(&site, &["purge", "Archive", "--reason", "a test"]).code, 2);
+    assert!(book(&site, &["purge", "Archive", "--reason", "a test", "--yes"]).ok().out.contains("removed for good"));
+    assert!(
+        book(&site, &["undelete", "Archive"]).err.contains("no deleted logbook")
+            || book(&site, &["undelete", "2"]).err.contains("was purged")
+    );
+
     let copy = site.path("copy/local/book");
     assert!(book(&site, &["backup", "-o", copy.to_str().unwrap()]).ok().err.contains("tampu book list --data"));
     assert_eq!(book(&site, &["search", "fuse", "--count", "--data", copy.to_str().unwrap()]).ok().out, "1\n");

@@ -13,6 +13,7 @@ use crate::pages::{
     settings::BookSettings,
 };
 
+mod book_names;
 pub mod dialog;
 pub mod forgot;
 mod new_book;

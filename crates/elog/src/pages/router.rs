@@ -7,7 +7,7 @@ use tampu_logbook::{
     book::Book,
     people::{Caller, session},
     search::{Search, Stop},
-    store::StoreError,
+    store::{StoreError, naming::current_name},
 };
 use tampu_types::Time;
 
@@ -97,6 +97,19 @@ impl<'a> PageRequest<'a> {
         post::login::login(self, book, &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()))
     }
 
+    /// Redirects from the former name of a logbook to the same page under its name.
+    fn redirect_to(&self, current: &str, former: &str, incoming: &HttpRequest<'_>) -> Response {
+        if !matches!(*incoming.method(), Method::GET | Method::HEAD) {
+            let text = format!("Error: the logbook \"{former}\" was renamed to \"{current}\"; nothing was changed");
+            return layout::error(self, StatusCode::CONFLICT, &text);
+        }
+        let uri = incoming.uri();
+        let path = uri.path().strip_prefix(&self.site.config.prefix).unwrap_or(uri.path()).trim_start_matches('/');
+        let rest = path.split_once('/').map_or("", |(_, rest)| rest);
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        response::redirect(&format!("{}/{}/{rest}{query}", self.base, address::escape(current)))
+    }
+
     /// Opens a book and answers in it.
     fn open(self, name: &str, incoming: HttpRequest<'_>) -> Response {
         if let AddressTarget::Style(name) = &self.target {
@@ -114,7 +127,14 @@ impl<'a> PageRequest<'a> {
             Err(StoreError::NoBook(_)) if self.caller.login.is_empty() && self.reads_nothing() => {
                 return login_form::answer(&self, None);
             }
-            Err(StoreError::NoBook(_)) => return self.no_book(name),
+            Err(StoreError::NoBook(_)) => {
+                return match current_name(&*self.site.store, name) {
+                    Ok(Some(current)) if self.reads(&current) => self.redirect_to(&current, name, &incoming),
+                    Ok(Some(_)) if self.caller.login.is_empty() => login_form::answer(&self, None),
+                    Ok(_) => self.no_book(name),
+                    Err(error) => self.failed(&error),
+                };
+            }
             Err(error) => return self.failed(&error),
         };
         let settings = BookSettings::of(&book);

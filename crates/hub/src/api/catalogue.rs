@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books,
     call::{GET, Route},
-    check, drafts, entries, feeds, mail, notify, people, purge, registrations, searches, templates,
+    check, drafts, entries, feeds, mail, naming, notify, people, purge, registrations, searches, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -35,6 +35,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         people::ROUTES,
         registrations::ROUTES,
         books::ROUTES,
+        naming::ROUTES,
         book_config::ROUTES,
         entries::ROUTES,
         purge::ROUTES,

@@ -202,6 +202,10 @@ impl From<StoreError> for Problem {
             StoreError::BookChanged(_) => {
                 problem(StatusCode::PRECONDITION_FAILED, "changed").help("GET .../config again, and send its ETag as If-Match")
             }
+            StoreError::BookExists(_) => problem(StatusCode::CONFLICT, "exists").at("body name"),
+            StoreError::NoDeletedBook(_) => {
+                problem(StatusCode::NOT_FOUND, "not-there").help("GET /api/v1/deleted-books lists the deleted logbooks")
+            }
             StoreError::NoBookChange { .. } => {
                 problem(StatusCode::NOT_FOUND, "not-there").help("GET .../config/history lists the changes")
             }

@@ -298,6 +298,23 @@ fn every_route_does_what_the_document_says() {
     let purged = ask(&owner, "POST", "/books/Shift/entries/1/purge", json!({ "revision": 0, "reason": "a test" })).json();
     assert_eq!((&purged["contents"], &purged["files"]), (&json!(1), &json!(0)));
     owner.post("/books/Shift/entries/1/purge", json!({ "revision": 0 })).is(400);
+    ask(&owner, "PUT", "/books/Spare", json!({ "name": "Spare" }));
+    zoe.post("/books/Spare/rename", json!({ "name": "Mine" })).is(403);
+    zoe.send("DELETE", "/books/Spare", b"").is(403);
+    zoe.send("GET", "/deleted-books", b"").is(403);
+    owner.post("/books/Spare/rename", json!({ "name": "shift" })).is(409);
+    assert_eq!(ask(&owner, "POST", "/books/Spare/rename", json!({ "name": "Spare 2" })).json()["name"], "Spare 2");
+    owner.send("GET", "/books/Spare", b"").is(404);
+    let number = drop(&owner, "/books/Spare%202").json()["number"].clone();
+    assert_eq!(get(&owner, "/deleted-books").json()[0]["name"], "Spare 2");
+    owner.send("GET", &format!("/books/%2Fdeleted%2F{number}"), b"").is(404);
+    let deleted = format!("/deleted-books/{number}");
+    assert_eq!(ask(&owner, "POST", &format!("{deleted}/restore"), json!({ "name": "Spare" })).json()["name"], "Spare");
+    drop(&owner, "/books/Spare");
+    zoe.post(&format!("{deleted}/purge"), json!({ "reason": "a test" })).is(403);
+    let purged = ask(&owner, "POST", &format!("{deleted}/purge"), json!({ "reason": "a test" })).json();
+    assert!(purged["purged"].as_str().unwrap().ends_with(": a test"), "{purged}");
+    owner.post(&format!("{deleted}/restore"), json!({})).is(422);
     owner.post("/books/Shift/entries/1/purge", json!({ "revision": 99, "reason": "a test" })).is(422);
     assert_eq!(get(&owner, "/books/Shift/entries/1/history").json()["revisions"][0]["note"], "purged");
 

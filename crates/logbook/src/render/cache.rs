@@ -58,6 +58,11 @@ impl RenderCache {
 }
 
 impl RenderCache {
+    /// Removes all texts.
+    pub fn forget_all(&self) {
+        *self.0.lock() = State::default();
+    }
+
     /// Removes all texts of an entry.
     pub fn forget(&self, at: &EntryRef) {
         let mut state = self.0.lock();

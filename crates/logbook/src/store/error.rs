@@ -18,6 +18,12 @@ pub enum StoreError {
     /// No such book.
     #[error("there is no logbook '{0}'")]
     NoBook(String),
+    /// A logbook has the name already.
+    #[error("there is a logbook '{0}' already; choose another name")]
+    BookExists(String),
+    /// No deleted logbook has the number.
+    #[error("there is no deleted logbook with the number {0}")]
+    NoDeletedBook(u32),
     /// No such entry, now or earlier.
     #[error("there is no entry {0}")]
     NoEntry(EntryRef),

@@ -37,6 +37,7 @@ mod entries;
 mod find;
 mod import;
 mod journal;
+mod naming;
 mod purge;
 mod quota;
 mod records;

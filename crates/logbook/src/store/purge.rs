@@ -80,6 +80,11 @@ impl Purge {
         }
     }
 
+    /// Checks the reason and the part.
+    pub(super) fn check(&self) -> std::result::Result<(), Invalid> {
+        self.part().map(drop)
+    }
+
     /// Returns a text about the part and the reason, for the history and for logs.
     pub fn told(&self) -> String {
         let part = match self.part() {
@@ -121,21 +126,26 @@ impl<T: PurgeTables> PurgeEntry for T {}
 pub trait PurgeEntry: PurgeTables + Write {
     /// Purges an entry or a part of it. An entry that was moved is purged at its new place.
     fn purge(&mut self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged> {
-        let part = purge.part()?;
+        purge.check()?;
         self.lock_all()?;
         let book_row = self.book_row(&at.book)?;
+        self.purge_in(&book_row, at.id, purge, by)
+    }
+
+    /// Purges an entry of a book, or a part of it. The caller has locked all books.
+    fn purge_in(&mut self, book_row: &BookRow, id: u32, purge: &Purge, by: &str) -> Result<Purged> {
+        let (part, at) = (purge.part()?, EntryRef::new(&book_row.book.name, id));
         let current = match self.row_of(book_row.num, at.id)? {
-            Some(row) => self.load(&book_row, row)?.map(|entry| (row, entry)),
+            Some(row) => self.load(book_row, row)?.map(|entry| (row, entry)),
             None => None,
         };
         if current.is_none() {
-            match self.tombstone(&book_row, at.id)? {
+            match self.tombstone(book_row, at.id)? {
                 None => return Err(StoreError::NoEntry(at.clone())),
                 Some(gone) if gone.moved_to.is_some() => return Err(StoreError::Gone(Box::new(gone))),
                 Some(_) => {}
             }
         }
-        let at = EntryRef::new(&book_row.book.name, at.id);
         let numbers = self.revision_numbers(book_row.num, at.id)?;
         let last = numbers.last().copied().unwrap_or_default();
         let kept = match part {
@@ -147,16 +157,16 @@ pub trait PurgeEntry: PurgeTables + Write {
                     format!("revision {number} is the current text of entry {at}; edit the entry first, or purge all of it");
                 return Err(Invalid::Purge(why).into());
             }
-            Part::Attachment(name) => return self.purge_files(&book_row, current, (&at, &numbers), name, purge, by),
+            Part::Attachment(name) => return self.purge_files(book_row, current, (&at, &numbers), name, purge, by),
             Part::AllButLast | Part::Revision(_) if current.is_none() => None,
             Part::AllButLast | Part::Revision(_) => current,
             Part::Entry => {
                 if let Some((row, entry)) = current {
-                    self.remember(&book_row, &entry)?;
-                    self.take(&book_row, row, &entry)?;
+                    self.remember(book_row, &entry)?;
+                    self.take(book_row, row, &entry)?;
                     self.bury(book_row.num, at.id, by, None)?;
                     self.count(book_row.num, -1)?;
-                    self.part(&book_row, at.id, &[])?;
+                    self.part(book_row, at.id, &[])?;
                 }
                 None
             }
@@ -177,10 +187,10 @@ pub trait PurgeEntry: PurgeTables + Write {
             self.add_note(book_row.num, at.id, number, PURGED)?;
             contents += 1;
         }
-        self.keep_other_files(&book_row, kept.as_ref().map(|(_, entry)| entry), (&at, &numbers), &mut removed.files)?;
+        self.keep_other_files(book_row, kept.as_ref().map(|(_, entry)| entry), (&at, &numbers), &mut removed.files)?;
         let drafts = self.purge_drafts(&at, &mut removed)?;
         let changed = kept.as_ref().map(|(_, entry)| entry.changed);
-        self.record(&book_row, &at, kept, (last + 1, purge, by), changed)?;
+        self.record(book_row, &at, kept, (last + 1, purge, by), changed)?;
         self.unlearn(&removed.words)?;
         let files = self.unattach(book_row.num, at.id, &removed.files)?.len() as u64;
         Ok(Purged { at, revision: last + 1, contents, files, drafts })

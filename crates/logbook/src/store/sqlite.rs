@@ -37,6 +37,7 @@ mod find;
 mod import;
 mod index;
 mod journal;
+mod naming;
 mod purge;
 mod quota;
 mod records;

@@ -7,6 +7,7 @@ use tampu_types::Time;
 
 use super::error::StoreError;
 use super::model::{BookInfo, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
+use super::naming::DeletedBook;
 use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};
@@ -104,6 +105,12 @@ pub trait Transactions: Entries {
         let found = self.book_changes(book, Some(after), 1)?.pop();
         found.filter(|change| change.number == number).ok_or_else(missing)
     }
+    /// Gives a book another name, also in rights, rules, drafts and searches; its entries stay. Returns the book.
+    fn rename_book(&self, name: &str, to: &str, by: &str) -> Result<Book>;
+    /// Deletes a book with its entries, until [`Transactions::undelete_book`] restores it.
+    fn delete_book(&self, name: &str, by: &str) -> Result<DeletedBook>;
+    /// Restores a deleted book by its number, under its name or another one. Returns the book.
+    fn undelete_book(&self, number: u32, to: Option<&str>, by: &str) -> Result<Book>;
     /// Posts entries of one book, all of them or none. A number beside an entry is the position in the list of the
     /// entry that it replies to, which comes before it.
     fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>>;
@@ -164,6 +171,8 @@ pub trait Maintenance: Send + Sync {
     /// index, and the freed space of the store's files. This takes the longer the more the store has. An error may come
     /// after the removal; the same purge again then finishes it.
     fn purge(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged>;
+    /// Removes the texts and files of a deleted book for good, as [`Maintenance::purge`] does for each of its entries.
+    fn purge_book(&self, number: u32, reason: &str, by: &str) -> Result<DeletedBook>;
     /// Sets the quota for files of new entries and changes.
     fn set_quota(&self, quota: Quota);
     /// Returns the files of each user in each book, by book.

@@ -7,21 +7,33 @@ use serde_json::json;
 use tampu_logbook::entry::EntryRef;
 
 use super::{
+    naming,
     place::{Place, failed},
     text::entry_ref,
 };
 use crate::{
     author::author,
-    failure::{Outcome, written},
+    failure::{Failure, Outcome, written},
     plural::counted,
 };
 
-/// Delete an entry; its number is not used again, and its text stays in its history
+/// Delete an entry, or a logbook; both can be restored
+///
+/// The number of an entry is not used again, and its text stays in its history. A logbook is deleted with its entries, rights and templates, until 'tampu book undelete' restores it or 'tampu book purge' removes it for good. Through a hub this needs an administrator of the site.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tampu book delete Shift/12 --replies\n  tampu book delete Shift --yes\n  tampu book delete --list"
+)]
 pub struct Delete {
-    /// The entry: BOOK/NUMBER
-    #[arg(value_parser = entry_ref, value_name = "ENTRY")]
-    at: EntryRef,
+    /// The entry as BOOK/NUMBER, or the name of the logbook
+    #[arg(value_name = "ENTRY|BOOK", required_unless_present = "list")]
+    what: Option<String>,
+    /// List the deleted logbooks
+    #[arg(long, conflicts_with_all = ["what", "replies", "yes"])]
+    list: bool,
+    /// Do not ask for confirmation to delete a logbook
+    #[arg(long, conflicts_with = "replies")]
+    yes: bool,
     #[command(flatten)]
     how: How,
 }
@@ -78,7 +90,18 @@ impl How {
 impl Delete {
     pub fn run(self, place: &Place) -> Outcome {
         let author = self.how.author();
-        let count = place.store(&author)?.delete(&self.at, &author, self.how.replies).map_err(failed)?;
+        let Some(what) = &self.what else { return naming::list(place, self.how.json) };
+        if !what.contains('/') {
+            if self.how.replies {
+                return Err(Failure::Usage("--replies is for an entry: write BOOK/NUMBER".to_owned()));
+            }
+            return naming::delete(place, what, &author, self.yes, self.how.json);
+        }
+        if self.yes {
+            return Err(Failure::Usage("--yes is for a logbook; an entry is deleted without a question".to_owned()));
+        }
+        let at = entry_ref(what).map_err(Failure::Usage)?;
+        let count = place.store(&author)?.delete(&at, &author, self.how.replies).map_err(failed)?;
         let mut out = io::stdout().lock();
         written(if self.how.json {
             writeln!(out, "{}", json!({ "deleted": count }))

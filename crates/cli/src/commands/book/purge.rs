@@ -10,6 +10,7 @@ use tampu_logbook::{
 };
 
 use super::{
+    naming,
     place::{Place, failed},
     text::{entry_ref, shown},
 };
@@ -19,18 +20,19 @@ use crate::{
     plural::counted,
 };
 
-/// Remove the text and the files of an entry for good, also from its history
+/// Remove the text and the files of an entry, or of a deleted logbook, for good, also from the history
 ///
-/// The history keeps the author, the time and the reason of the purge. Copies of the entry, replies that quote it, exports and backups keep the text.
-/// Through a hub this needs the right 'admin' in the logbook.
+/// The history of an entry, and the list of deleted logbooks, keep the author, the time and the reason of the purge. Copies of an entry, replies that quote it, exports and backups keep the text.
+/// Through a hub this needs the right 'admin' in the logbook, and for a logbook an administrator of the site.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book purge Shift/12 --revision 0 --reason 'a password was pasted'\n  \
     tampu book purge Shift/12 --all-but-last --reason 'a password was pasted' --yes\n  \
-    tampu book purge Shift/12 --attachment scan.pdf --reason 'personal data'\n  tampu book purge Shift/12 --reason 'personal data'")]
+    tampu book purge Shift/12 --attachment scan.pdf --reason 'personal data'\n  tampu book purge Shift/12 --reason 'personal data'\n  \
+    tampu book delete Shift --yes; tampu book purge Shift --reason 'a test' --yes")]
 pub struct Purge {
-    /// The entry: BOOK/NUMBER
-    #[arg(value_parser = entry_ref, value_name = "ENTRY")]
-    at: EntryRef,
+    /// The entry as BOOK/NUMBER, or the name or number of a deleted logbook
+    #[arg(value_name = "ENTRY|BOOK")]
+    what: String,
     /// Remove only the content of this former revision
     #[arg(long, value_name = "N", conflicts_with_all = ["all_but_last", "attachment"])]
     revision: Option<u32>,
@@ -56,7 +58,18 @@ pub struct Purge {
 
 impl Purge {
     pub fn run(self, place: &Place) -> Outcome {
-        let (by, at) = (author(self.author.as_deref()), &self.at);
+        let by = author(self.author.as_deref());
+        if !self.what.contains('/') {
+            if self.revision.is_some() || self.all_but_last || self.attachment.is_some() {
+                return Err(Failure::Usage("a part is for an entry: write BOOK/NUMBER".to_owned()));
+            }
+            let deleted = naming::find(place, &self.what)?;
+            if !self.yes {
+                confirm(&format!("the deleted logbook '{}' with all of its entries", shown(&deleted.name, false)))?;
+            }
+            return naming::purge(place, &deleted, &self.reason, &by, self.json);
+        }
+        let at = &entry_ref(&self.what).map_err(Failure::Usage)?;
         let part = Part {
             revision: self.revision,
             all_but_last: self.all_but_last,
@@ -64,7 +77,7 @@ impl Purge {
             reason: self.reason.clone(),
         };
         if !self.yes {
-            self.confirm()?;
+            self.confirm(at)?;
         }
         let done = match place.remote(&by)? {
             Some(hub) => hub.purge(at, &part),
@@ -81,19 +94,23 @@ impl Purge {
     }
 
     /// Asks the user at the terminal.
-    fn confirm(&self) -> Outcome {
-        let what = match (self.revision, self.all_but_last, &self.attachment) {
-            (Some(number), ..) => format!("revision {number} of entry {}", self.at),
-            (_, true, _) => format!("all former revisions of entry {}", self.at),
-            (.., Some(name)) => format!("the attachment '{}' of entry {}", shown(name, false), self.at),
-            _ => format!("entry {} with its history", self.at),
-        };
-        if !io::stdin().is_terminal() {
-            return Err(Failure::Usage(format!("to purge {what} without a terminal, add --yes: it cannot be undone")));
-        }
-        eprint!("tampu: purge {what}? It cannot be undone. Type yes: ");
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::failed("standard input", error))?;
-        if answer.trim() == "yes" { Ok(()) } else { Err(Failure::Failed("nothing was purged".to_owned())) }
+    fn confirm(&self, at: &EntryRef) -> Outcome {
+        confirm(&match (self.revision, self.all_but_last, &self.attachment) {
+            (Some(number), ..) => format!("revision {number} of entry {at}"),
+            (_, true, _) => format!("all former revisions of entry {at}"),
+            (.., Some(name)) => format!("the attachment '{}' of entry {at}", shown(name, false)),
+            _ => format!("entry {at} with its history"),
+        })
     }
+}
+
+/// Asks the user at the terminal about a purge.
+fn confirm(what: &str) -> Outcome {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!("to purge {what} without a terminal, add --yes: it cannot be undone")));
+    }
+    eprint!("tampu: purge {what}? It cannot be undone. Type yes: ");
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::failed("standard input", error))?;
+    if answer.trim() == "yes" { Ok(()) } else { Err(Failure::Failed("nothing was purged".to_owned())) }
 }

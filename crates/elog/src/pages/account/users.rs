@@ -7,6 +7,7 @@ use tampu_logbook::{
 };
 
 use super::{
+    book_names,
     dialog::{Told, begin_form, dialog, mendable},
     new_book,
     session_user::SessionUser,
@@ -82,6 +83,7 @@ fn all(request: &PageRequest<'_>, session: &SessionUser<'_>, told: Told<'_>) -> 
     body.push_str("<tr><th></th><td><button name=\"cmd\" value=\"Users\">Add user</button></td></tr></table></form>\n");
     let books = request.site.books().map_err(|error| Box::new(request.failed(&error)))?;
     new_book::form(request, &books, &mut body);
+    book_names::forms(request, &books, &mut body)?;
     Ok(dialog(request, told, "Users", &body))
 }
 
@@ -120,7 +122,7 @@ fn registrations(request: &PageRequest<'_>, waiting: &[Registration], body: &mut
 }
 
 /// Begins a form within a line of a table.
-fn begin_small_form(request: &PageRequest<'_>, body: &mut String, hidden: &[(&str, &str)]) {
+pub(super) fn begin_small_form(request: &PageRequest<'_>, body: &mut String, hidden: &[(&str, &str)]) {
     body.push_str("<form class=\"small\" method=\"post\" action=\"./\">");
     let token = crate::pages::csrf::token(request.site, request.caller, request.session.as_deref());
     for (name, value) in [(crate::pages::csrf::FIELD, token.as_str())].iter().chain(hidden) {
@@ -229,6 +231,9 @@ pub fn act(request: &PageRequest<'_>, sent: &ReceivedForm) -> Response {
             }),
             "refuse" => people.refuse(registration).map(|refused| format!("registration of '{}': refused", refused.login)),
             "make-book" => new_book::make(request, sent).map(|()| format!("logbook '{}': made", sent.text("book"))),
+            "rename-book" => book_names::rename(request, sent),
+            "delete-book" if sent.text("confirm") == "Yes" => book_names::delete(request, sent),
+            "undelete-book" => book_names::undelete(request, sent),
             "add" => add(&session, sent).map(|()| format!("user '{login}': added")),
             "save" => save(request, &session, sent).map(|()| format!("user '{login}': changed")),
             "remove" if sent.text("confirm") == "Yes" => {

@@ -9,7 +9,7 @@ use tampu_logbook::{
     entry::{Content, Encoding, EntryRef, NewEntry},
     mail::{message::bare_address, thread::entry_of},
     people::{ElogCommand, ElogRules, PeopleError, Resource, Right, Verb, ask, user::User},
-    store::StoreError,
+    store::{StoreError, naming::current_name},
 };
 
 use super::site::MailInSite;
@@ -58,7 +58,11 @@ pub fn post(site: &MailInSite, book: &str, text: &[u8]) -> Result<String, Refusa
     let Some(mail) = MessageParser::default().parse(text) else { return never("this is no mail") };
     refuse_machines(site, &mail)?;
     let user = author(site, &mail)?;
-    let book = site.store.book(book)?;
+    let book = match site.store.book(book) {
+        // The configuration can name a logbook that was renamed.
+        Err(StoreError::NoBook(_)) => site.store.book(current_name(&*site.store, book)?.as_deref().unwrap_or(book))?,
+        found => found?,
+    };
     let replies_to = parent(site, &mail, &book);
     allow(site, &user, &book, replies_to.is_some())?;
     // The same mail twice is one entry: an MTA that missed the answer sends it again.

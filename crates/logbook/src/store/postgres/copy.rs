@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 
 use super::{
     PostgresStore,
-    rows::{book_rows, load},
+    rows::{all_book_rows, load},
     session::Session,
     sha,
 };
@@ -32,7 +32,7 @@ impl PostgresStore {
     }
 
     fn copy_all(&self, session: &Session, writer: &mut DirectoryWriter, progress: Progress<'_>) -> Result<()> {
-        let book_rows = book_rows(session)?;
+        let book_rows = all_book_rows(session)?;
         let blobs = session.query("SELECT sha FROM blob ORDER BY sha", &[])?;
         let total = book_rows.iter().map(|book_row| book_row.entries).sum::<u64>() + (TABLES.len() + blobs.len()) as u64;
         let mut done = 0;

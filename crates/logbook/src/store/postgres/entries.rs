@@ -22,6 +22,7 @@ use crate::{
         book_changes::{BOOK_CHANGE, change_name, change_of},
         book_row::{BookRow, damaged, rows_of},
         index::Tables,
+        naming::{DeletedBook, Naming},
         now,
         part::Room,
         write::Write,
@@ -195,6 +196,18 @@ impl Transactions for PostgresStore {
             let rows = session.query(sql, &[&BOOK_CHANGE, &first, &end, &(most as i64)])?;
             rows.iter().map(|row| change_of(book, row.try_get(0)?)).collect()
         })
+    }
+
+    fn rename_book(&self, name: &str, to: &str, by: &str) -> Result<Book> {
+        self.write(|writing| Naming::rename_book(writing, name, to, by))
+    }
+
+    fn delete_book(&self, name: &str, by: &str) -> Result<DeletedBook> {
+        self.write(|writing| Naming::delete_book(writing, name, by))
+    }
+
+    fn undelete_book(&self, number: u32, to: Option<&str>, by: &str) -> Result<Book> {
+        self.write(|writing| Naming::undelete_book(writing, number, to, by))
     }
 
     fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>> {

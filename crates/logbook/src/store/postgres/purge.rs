@@ -19,6 +19,7 @@ use crate::{
     store::{
         Result, StoreError,
         book_row::{damaged, json},
+        naming::{DeletedBook, Naming},
         purge::{Purge, PurgeEntry, PurgeTables, Purged},
     },
 };
@@ -31,7 +32,17 @@ const WITHOUT_TEXTS: [&str; 2] = ["word", "piece"];
 impl PostgresStore {
     /// Purges an entry or a part of it.
     pub(super) fn purge_entry(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged> {
-        let purged = self.write(|writing| PurgeEntry::purge(writing, at, purge, by))?;
+        self.purge_with(|writing| PurgeEntry::purge(writing, at, purge, by))
+    }
+
+    /// Purges a deleted book.
+    pub(super) fn purge_whole_book(&self, number: u32, reason: &str, by: &str) -> Result<DeletedBook> {
+        self.purge_with(|writing| Naming::purge_book(writing, number, reason, by))
+    }
+
+    /// Runs a purge, and removes what it leaves in the files.
+    fn purge_with<T>(&self, act: impl FnOnce(&mut PostgresTransaction<'_>) -> Result<T>) -> Result<T> {
+        let purged = self.write(act)?;
         self.drop_unused()?;
         let session = self.0.writers.get()?;
         for table in WITH_TEXTS {

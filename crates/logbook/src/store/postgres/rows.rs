@@ -12,6 +12,7 @@ use crate::{
     store::{
         Result, StoreError,
         book_row::{BookRow, damaged},
+        naming::is_hidden,
     },
 };
 
@@ -26,6 +27,9 @@ pub fn number<T: TryFrom<i64>>(row: &Row, at: usize) -> Result<T> {
 
 /// Returns the book of this name.
 pub fn book_row(session: &Session, name: &str) -> Result<BookRow> {
+    if is_hidden(name) {
+        return Err(StoreError::NoBook(name.to_owned()));
+    }
     let found = session.one("SELECT num, settings, entries, next_id FROM book WHERE folded = $1", &[&name.to_lowercase()])?;
     book_row_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
 }
@@ -33,13 +37,25 @@ pub fn book_row(session: &Session, name: &str) -> Result<BookRow> {
 /// Returns the book of this name, which no other transaction can change, and the number of purges so far.
 pub fn locked_book_row(session: &Session, name: &str) -> Result<(BookRow, i64)> {
     let sql = "SELECT num, settings, entries, next_id, purges FROM book WHERE folded = $1 FOR UPDATE";
-    let found = session.one(sql, &[&name.to_lowercase()])?;
+    let found = if is_hidden(name) { None } else { session.one(sql, &[&name.to_lowercase()])? };
     let row = found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?;
     Ok((book_row_of(&row)?, row.try_get(4)?))
 }
 
-/// All books, by name.
+/// The deleted book of this number, which no other transaction can change.
+pub fn hidden_row(session: &Session, num: i64) -> Result<Option<BookRow>> {
+    let sql = "SELECT num, settings, entries, next_id FROM book WHERE num = $1 AND name LIKE '/%' FOR UPDATE";
+    session.one(sql, &[&num])?.as_ref().map(book_row_of).transpose()
+}
+
+/// All books that are not deleted, by name.
 pub fn book_rows(session: &Session) -> Result<Vec<BookRow>> {
+    let all = all_book_rows(session)?.into_iter();
+    Ok(all.filter(|book_row| !is_hidden(&book_row.book.name)).collect())
+}
+
+/// All books, by name, with those that are deleted.
+pub fn all_book_rows(session: &Session) -> Result<Vec<BookRow>> {
     session.query("SELECT num, settings, entries, next_id FROM book ORDER BY folded", &[])?.iter().map(book_row_of).collect()
 }
 

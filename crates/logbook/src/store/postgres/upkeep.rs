@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     PostgresStore,
-    rows::{book_rows, known_number, load, number},
+    rows::{all_book_rows, known_number, load, number},
     session::Session,
     sha,
     tables::PostgresTransaction,
@@ -19,6 +19,7 @@ use crate::{
     store::{
         Attachments, Maintenance, Progress, Result, StoreError,
         book_row::{BookRow, book_of, first_row, rows_of},
+        naming::DeletedBook,
         purge::{Purge, Purged},
         quota::{Quota, UsedSpace},
     },
@@ -42,6 +43,10 @@ impl Maintenance for PostgresStore {
         self.purge_entry(at, purge, by)
     }
 
+    fn purge_book(&self, number: u32, reason: &str, by: &str) -> Result<DeletedBook> {
+        self.purge_whole_book(number, reason, by)
+    }
+
     fn set_quota(&self, quota: Quota) {
         *self.0.quota.lock() = quota;
     }
@@ -58,7 +63,7 @@ impl Maintenance for PostgresStore {
 impl PostgresStore {
     fn faults(&self, session: &Session, progress: Progress<'_>) -> Result<Vec<String>> {
         let mut faults = Vec::new();
-        let book_rows = book_rows(session)?;
+        let book_rows = all_book_rows(session)?;
         let blobs = session.query("SELECT sha, size FROM blob ORDER BY sha", &[])?;
         let total = book_rows.iter().map(|book_row| book_row.entries).sum::<u64>() + blobs.len() as u64;
         let mut done = 0;

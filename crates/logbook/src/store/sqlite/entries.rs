@@ -21,6 +21,7 @@ use crate::{
         Attachments, BookInfo, Entries, EntryEdit, HistoryPage, PagePart, ThreadPage, Transactions,
         book_changes::{BOOK_CHANGE, change_name, change_of},
         book_row::{BookRow, damaged, rows_of},
+        naming::{DeletedBook, Naming},
         part::Room,
         write::Write,
     },
@@ -176,6 +177,18 @@ impl Transactions for SqliteStore {
             }
             Ok(found)
         })
+    }
+
+    fn rename_book(&self, name: &str, to: &str, by: &str) -> Result<Book> {
+        self.write(|writing| Naming::rename_book(writing, name, to, by))
+    }
+
+    fn delete_book(&self, name: &str, by: &str) -> Result<DeletedBook> {
+        self.write(|writing| Naming::delete_book(writing, name, by))
+    }
+
+    fn undelete_book(&self, number: u32, to: Option<&str>, by: &str) -> Result<Book> {
+        self.write(|writing| Naming::undelete_book(writing, number, to, by))
     }
 
     fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>> {

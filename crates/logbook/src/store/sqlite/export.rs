@@ -4,7 +4,7 @@ use rusqlite::{Connection, types::Value};
 
 use super::{
     Result, SqliteStore,
-    rows::{book_rows, load},
+    rows::{all_book_rows, load},
 };
 use crate::{
     attachment::Sha,
@@ -33,7 +33,7 @@ impl SqliteStore {
 impl DirectorySnapshot<'_> {
     /// Returns all books.
     pub fn book_rows(&self) -> Result<Vec<BookRow>> {
-        book_rows(self.0)
+        all_book_rows(self.0)
     }
 
     /// Reads the rows of a table, a fixed number at a time.

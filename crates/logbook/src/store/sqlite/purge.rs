@@ -14,6 +14,7 @@ use crate::{
     query::candidates::{ATTACHMENTS, BY, LINKS, tag},
     store::{
         book_row::{damaged, json},
+        naming::{DeletedBook, Naming},
         purge::{Purge, PurgeEntry, PurgeTables, Purged},
     },
 };
@@ -28,8 +29,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl SqliteStore {
     /// Purges an entry or a part of it.
     pub(super) fn purge_entry(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged> {
+        self.purge_with(|writing| PurgeEntry::purge(writing, at, purge, by))
+    }
+
+    /// Runs a purge, and removes what it leaves in the files.
+    fn purge_with<T>(&self, act: impl FnOnce(&mut SqliteTransaction<'_>) -> Result<T>) -> Result<T> {
         let (purged, unused) = self.write(|writing| {
-            let purged = PurgeEntry::purge(writing, at, purge, by)?;
+            let purged = act(writing)?;
             let mut unused = Vec::new();
             for sha in std::mem::take(&mut writing.unused) {
                 // A start after a crash removes a marked file that no entry has.
@@ -40,6 +46,11 @@ impl SqliteStore {
         self.drop_unused(unused)?;
         self.overwrite()?;
         Ok(purged)
+    }
+
+    /// Purges a deleted book.
+    pub(super) fn purge_whole_book(&self, number: u32, reason: &str, by: &str) -> Result<DeletedBook> {
+        self.purge_with(|writing| Naming::purge_book(writing, number, reason, by))
     }
 
     /// Removes the files that no entry has, while no post can begin to use them.

@@ -6,18 +6,36 @@ use tampu_types::Time;
 use super::{Result, StoreError};
 use crate::{
     entry::{Content, Entry, EntryRef, Lock, Tombstone},
-    store::book_row::{BookRow, damaged},
+    store::{
+        book_row::{BookRow, damaged},
+        naming::is_hidden,
+    },
 };
 
 /// The book of this name.
 pub fn book_row(db: &Connection, name: &str) -> Result<BookRow> {
+    if is_hidden(name) {
+        return Err(StoreError::NoBook(name.to_owned()));
+    }
     let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book WHERE folded = ?1")?;
     let found = query.query_row([name.to_lowercase()], book_row_of).optional()?;
     found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?
 }
 
-/// All books, by name.
+/// The deleted book of this number.
+pub fn hidden_row(db: &Connection, num: i64) -> Result<Option<BookRow>> {
+    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book WHERE num = ?1 AND name LIKE '/%'")?;
+    query.query_row([num], book_row_of).optional()?.transpose()
+}
+
+/// All books that are not deleted, by name.
 pub fn book_rows(db: &Connection) -> Result<Vec<BookRow>> {
+    let all = all_book_rows(db)?.into_iter();
+    Ok(all.filter(|book_row| !is_hidden(&book_row.book.name)).collect())
+}
+
+/// All books, by name, with those that are deleted.
+pub fn all_book_rows(db: &Connection) -> Result<Vec<BookRow>> {
     let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book ORDER BY folded")?;
     let rows = query.query_map([], book_row_of)?;
     rows.map(|row| row?).collect()

@@ -6,7 +6,7 @@ use rusqlite::{Connection, backup::Backup, backup::StepResult};
 
 use super::{
     Result, SqliteStore, StoreError, migrate,
-    rows::{book_rows, load},
+    rows::{all_book_rows, load},
 };
 use crate::{
     attachment::{Blobs, Sha},
@@ -15,6 +15,7 @@ use crate::{
     store::{
         Maintenance, Progress,
         book_row::{BookRow, book_of, first_row},
+        naming::DeletedBook,
         purge::{Purge, Purged},
         quota::{Quota, UsedSpace},
     },
@@ -65,7 +66,7 @@ impl Maintenance for SqliteStore {
             let lines = check.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
             faults.extend(lines.into_iter().filter(|line| line != "ok").map(|line| format!("database: {line}")));
         }
-        let book_rows = book_rows(&db)?;
+        let book_rows = all_book_rows(&db)?;
         let total = book_rows.iter().map(|book_row| book_row.entries).sum::<u64>() * 2;
         let mut done = 0;
         for book_row in &book_rows {
@@ -111,6 +112,10 @@ impl Maintenance for SqliteStore {
 
     fn purge(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged> {
         self.purge_entry(at, purge, by)
+    }
+
+    fn purge_book(&self, number: u32, reason: &str, by: &str) -> Result<DeletedBook> {
+        self.purge_whole_book(number, reason, by)
     }
 
     fn set_quota(&self, quota: Quota) {
