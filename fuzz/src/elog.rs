@@ -34,7 +34,7 @@ pub fn elog_entries(bytes: &[u8]) {
         assert!(last <= range.start && range.start < range.end && range.end <= bytes.len());
         last = range.end;
         let Some(entry) = entries::parse(&bytes[range], &["Run: number".to_owned()]) else { continue };
-        assert!(entry.id > 0 && entry.text.len() <= 3 * bytes.len());
+        assert!((entry.id > 0) <= entry.number.is_empty() && entry.text.len() <= 3 * bytes.len());
         if let Some((time, zone)) = date::parse(&entry.date, &tampu_elog::pages::Zone::OfEntry) {
             let _ = (date::write(time, zone), stamp(time, zone));
         }

@@ -29,10 +29,16 @@ pub const MARK: &[u8] = b"$@MID@$:";
 /// The end of an entry's head.
 pub const DELIMITER: [u8; 40] = [b'='; 40];
 
+/// The attribute that keeps the lines of a head without a name.
+const NAMELESS: &str = "Lines without a name";
+
 /// An entry of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileEntry {
+    /// The number; 0 if it is invalid, or not from 1 to [`MAX_ID`].
     pub id: u32,
+    /// The text of an invalid number.
+    pub number: String,
     /// The text of the date.
     pub date: String,
     /// The replies to it.
@@ -74,11 +80,11 @@ pub fn split(file: &[u8]) -> (Vec<Range<usize>>, Vec<(usize, String)>) {
     (begins.iter().copied().zip(ends).map(|(begin, end)| begin..end).collect(), faults)
 }
 
-/// Returns true if a number, a line end and a date follow.
+/// Returns true if a number, a line end and a date follow. The number can be a bad one, because elogd takes any word here.
 pub fn is_head(after: &[u8]) -> bool {
     let Some(end) = after.iter().take(32).position(|&byte| byte == b'\n') else { return false };
     let number = after[..end].trim_ascii();
-    !number.is_empty() && number.iter().all(u8::is_ascii_digit) && after[end + 1..].starts_with(b"Date: ")
+    number.iter().all(u8::is_ascii_graphic) && after[end + 1..].starts_with(b"Date: ")
 }
 
 /// Returns the line between head and text: the first 40 `=` that are followed by a line end.
@@ -104,7 +110,7 @@ pub fn lasting(entry: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Parses one entry. `known` are the names of the attributes, if they are known, so that a name with a colon is read as
-/// a whole. Returns `None` if the entry's number is invalid, or not from 1 to [`MAX_ID`].
+/// a whole. Returns `None` if the bytes do not begin with the mark of an entry.
 pub fn parse(bytes: &[u8], known: &[String]) -> Option<FileEntry> {
     let mut entry = FileEntry::default();
     let ends = delimiter(bytes);
@@ -125,7 +131,12 @@ pub fn parse(bytes: &[u8], known: &[String]) -> Option<FileEntry> {
     let head = decode(head);
     let mut lines = head.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let first = lines.next()?.as_bytes().strip_prefix(MARK)?.trim_ascii();
-    entry.id = std::str::from_utf8(first).ok()?.parse().ok().filter(|id| (1..=MAX_ID).contains(id))?;
+    let number = String::from_utf8_lossy(first);
+    entry.id = number.parse().ok().filter(|id| (1..=MAX_ID).contains(id)).unwrap_or_default();
+    if entry.id == 0 {
+        entry.number = cut(&number);
+    }
+    let mut nameless: Vec<&str> = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     for line in lines.filter(|line| !line.is_empty()) {
         let whole = known.iter().find(|name| line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(':')));
@@ -134,16 +145,24 @@ pub fn parse(bytes: &[u8], known: &[String]) -> Option<FileEntry> {
             None => line.split_once(':'),
         };
         let Some((name, value)) = split else {
-            entry.faults.push(format!("a line of the head without ':': '{}' left out", cut(line)));
+            entry.faults.push(format!("a line of the head without ':': '{}' kept as '{NAMELESS}'", cut(line)));
+            nameless.push(line.trim());
             continue;
         };
         let value = value.strip_prefix(' ').unwrap_or(value);
         if seen.iter().any(|seen| same_name(seen, name)) {
-            entry.faults.push(format!("'{}' a second time: left out", cut(name)));
+            let free = (2..).map(|nth| format!("{name} {nth}"));
+            let other = free.into_iter().find(|other| !seen.iter().any(|seen| same_name(seen, other))).unwrap_or_default();
+            entry.faults.push(format!("'{}' a second time: kept as '{}'", cut(name), cut(&other)));
+            entry.line(&other, value);
+            seen.push(other);
             continue;
         }
         seen.push(name.to_owned());
         entry.line(name, value);
+    }
+    if !nameless.is_empty() {
+        entry.line(NAMELESS, &nameless.join(" / "));
     }
     Some(entry)
 }
@@ -231,10 +250,16 @@ mod tests {
                 entries[0].faults
             );
         }
-        assert_eq!(all(ENTRY.replace("$: 12", "$: 0").as_bytes()).0.len(), 0);
-        for (id, read) in [("2147483647", 1), ("2147483648", 0), ("4294967294", 0), ("99999999999", 0)] {
-            assert_eq!(all(ENTRY.replace("$: 12", &format!("$: {id}")).as_bytes()).0.len(), read, "{id}");
+        let nameless = all(ENTRY.replace("Author: Zoe: x", "no colon here").as_bytes()).0.remove(0);
+        assert_eq!(nameless.attributes[1], (NAMELESS.to_owned(), "no colon here".to_owned()));
+        let twice = all(ENTRY.replace("Empty: ", "Author: again").as_bytes()).0.remove(0);
+        assert_eq!(twice.attributes[1], ("Author 2".to_owned(), "again".to_owned()));
+        let bad = ["0", "2147483648", "4294967294", "99999999999", "-7", "12x", ""];
+        for id in bad {
+            let entry = all(ENTRY.replace("$: 12", &format!("$: {id}")).as_bytes()).0.remove(0);
+            assert_eq!((entry.id, entry.number.as_str(), entry.text.as_str()), (0, id, "text\n"));
         }
+        assert_eq!(all(ENTRY.replace("$: 12", "$: 2147483647").as_bytes()).0[0].id, MAX_ID);
         let colon = parse(ENTRY.as_bytes(), &["Author: Zoe".to_owned()]).unwrap();
         assert_eq!(colon.attributes[0], ("Author: Zoe".to_owned(), "x".to_owned()));
     }

@@ -115,7 +115,10 @@ impl<'a> Follower<'a> {
             for (book, stamps, folder) in before {
                 match self.store.book(&book.name) {
                     Ok(book) => {
-                        followed.push(FollowedBook::begin(self.store, book, folder, self.source.zone.zone().clone(), stamps)?)
+                        let of_book = report.books.iter().find(|of| of.book == book.name);
+                        let renumbered = of_book.map_or(&[][..], |report| &report.renumbered);
+                        let zone = self.source.zone.zone().clone();
+                        followed.push(FollowedBook::begin(self.store, book, folder, zone, stamps, renumbered)?)
                     }
                     // The name is invalid, as the report says.
                     Err(StoreError::NoBook(_)) => {}

@@ -7,7 +7,7 @@
 //! whose digest is in the store is not touched.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::{self, File},
     io,
     ops::Range,
@@ -37,6 +37,7 @@ use crate::{
     files,
     options::{ConfigCheck, check},
     pages::clock::Zone,
+    renumber::Renumber,
     site_files, site_record,
     site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, thread_links},
@@ -110,6 +111,9 @@ pub struct BookReport {
     pub deleted: u64,
     /// Number of drafts that are new or changed in the source, and are drafts here.
     pub drafts: u64,
+    /// The numbers here of entries whose number another one had, or that had no valid one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub renumbered: Vec<u32>,
     /// Attachments that were found.
     pub attachments: u64,
     /// The people who may read and write the book; an import reports them.
@@ -308,11 +312,23 @@ pub(super) fn link_fault(id: u32, line: &ThreadLink) -> Option<String> {
 /// The position of an entry in its file, and the facts that its thread needs.
 struct Found {
     id: u32,
+    /// The number in the file; 0 for an invalid one.
+    source: u32,
     file: usize,
     place: Range<u64>,
     date: Time,
     zone: i16,
     parent: Option<u32>,
+}
+
+/// An entry whose number another one has, or that has no valid one.
+struct SecondEntry {
+    /// Its position among the entries that were found.
+    nth: usize,
+    /// Its number in reports.
+    told: String,
+    /// Its digests, with its parent and without.
+    digests: [[u8; 16]; 2],
 }
 
 struct Importing<'a> {
@@ -396,7 +412,7 @@ impl Importing<'_> {
 
     /// Finds the entries of all files in the first pass.
     fn survey(&mut self, progress: Progress<'_>) -> Result<Vec<Found>, ImportError> {
-        let (mut all, mut known): (Vec<Found>, HashMap<u32, ()>) = (Vec::new(), HashMap::new());
+        let (mut all, mut known, mut again): (Vec<Found>, HashSet<u32>, Vec<SecondEntry>) = Default::default();
         let names: Vec<String> = self.book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
         let mut seen: Vec<String> = Vec::new();
         for file in 0..self.files.len() {
@@ -421,20 +437,17 @@ impl Importing<'_> {
                         break;
                     }
                 };
-                let Some(entry) = entries::parse(&bytes, &names) else {
-                    self.fault(
-                        file,
-                        range.start,
-                        format!("an entry with an invalid number (valid are 1 to {}): left out", MAX_ID),
-                    );
-                    continue;
-                };
-                if known.insert(entry.id, ()).is_some() {
-                    self.fault(file, range.start, format!("entry {} occurs a second time: left out", entry.id));
+                let Some(entry) = entries::parse(&bytes, &names) else { continue };
+                // The number that it has here is known when all numbers are.
+                let is_second = entry.id != 0 && !known.insert(entry.id);
+                if is_second && self.is_copy(&all, entry.id, &bytes) {
+                    self.fault(file, range.start, format!("entry {} occurs a second time, as it is: read once", entry.id));
                     continue;
                 }
+                let is_again = is_second || entry.id == 0;
+                let told = if entry.id == 0 { format!("entry '{}'", entry.number) } else { format!("entry {}", entry.id) };
                 for what in &entry.faults {
-                    self.fault(file, range.start, format!("entry {}: {what}", entry.id));
+                    self.fault(file, range.start, format!("{told}: {what}"));
                 }
                 let Some((date, zone)) = self.date(file, range.start, &entry) else { continue };
                 for (name, _) in &entry.attributes {
@@ -446,23 +459,57 @@ impl Importing<'_> {
                     self.dates.count(&self.source.zone, date, zone);
                 }
                 let (id, parent) = (entry.id, entry.parent);
+                // The parent can be missing.
+                let folder = &self.report.directory;
+                let digests = is_again.then(|| [parent, None].map(|parent| digest(folder, &bytes, &entry, parent)));
                 if let Some(what) = refusal(&self.book, entry) {
-                    self.fault(file, range.start, format!("entry {id}: {what}"));
+                    self.fault(file, range.start, format!("{told}: {what}"));
                     continue;
                 }
-                all.push(Found { id, file, place: range, date, zone, parent });
+                again.extend(digests.map(|digests| SecondEntry { nth: all.len(), told, digests }));
+                all.push(Found { id, source: id, file, place: range, date, zone, parent });
             }
             self.advance(size, progress);
             if !self.go_on {
                 break;
             }
         }
+        self.renumber(&mut all, again, known)?;
         if self.source.config.is_none() {
             seen.retain(|name| self.book.attribute(name).is_none());
             self.book.attributes.extend(seen.iter().map(|name| AttributeDef::new(name, AttributeKind::Text)));
         }
         self.report.entries = all.len() as u64;
         Ok(all)
+    }
+
+    /// Returns true if an entry of the files is the same as another one of its number.
+    fn is_copy(&self, all: &[Found], id: u32, bytes: &[u8]) -> bool {
+        let first = all.iter().find(|found| found.id == id);
+        let read = |found: &Found| bytes_at(&File::open(&self.files[found.file].0).ok()?, &found.place).ok();
+        first.and_then(read).is_some_and(|first| entries::lasting(&first).eq(entries::lasting(bytes)))
+    }
+
+    /// Gives numbers to entries that have none of their own, and reports them.
+    fn renumber(&mut self, all: &mut Vec<Found>, again: Vec<SecondEntry>, known: HashSet<u32>) -> Result<(), ImportError> {
+        if again.is_empty() {
+            return Ok(());
+        }
+        let name = self.book.name.clone();
+        let mut numbers = Renumber::new(self.store, &name, known)?;
+        for SecondEntry { nth, told, digests } in again {
+            let (file, at, is_bad) = (all[nth].file, all[nth].place.start, all[nth].source == 0);
+            let why = if is_bad { format!("has no valid number (1 to {MAX_ID})") } else { "occurs a second time".to_owned() };
+            let Some(id) = numbers.number(&digests)? else {
+                self.fault(file, at, format!("{told} {why}, and all numbers are used: left out"));
+                continue;
+            };
+            all[nth].id = id;
+            self.report.renumbered.push(id);
+            self.fault(file, at, format!("{told} {why}: it is entry {id} here"));
+        }
+        all.retain(|found| found.id != 0);
+        Ok(())
     }
 
     fn date(&mut self, file: usize, at: u64, entry: &FileEntry) -> Option<(Time, i16)> {
@@ -530,7 +577,7 @@ impl Importing<'_> {
                 continue;
             };
             let size = bytes.len() as u64;
-            match entries::parse(&bytes, &names).filter(|entry| entry.id == found.id) {
+            match entries::parse(&bytes, &names).filter(|entry| entry.id == found.source) {
                 None => self.fault(found.file, found.place.start, format!("entry {}: the file was changed meanwhile", found.id)),
                 Some(entry) => {
                     let digest = digest(&self.report.directory, &bytes, &entry, found.parent);

@@ -60,6 +60,7 @@ pub mod login_methods;
 mod option_values;
 pub mod options;
 pub mod pages;
+mod renumber;
 pub mod site_files;
 pub mod site_record;
 pub mod site_zone;

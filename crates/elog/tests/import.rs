@@ -182,6 +182,9 @@ fn every_odd_case_is_told_and_costs_only_itself() {
     add(entry(6, "Thu, 08 Nov 2001 13:00:00 +0100", "", "missing", "011108_130000_gone.txt,../../etc/passwd", "missing file"));
     add(entry(6, "Thu, 08 Nov 2001 13:00:00 +0100", "", "twice", "", "twice"));
     add(entry(7, "Thu, 08 Nov 2001 14:00:00 +0100", "", "forger", "", "$@MID@$: 99\nAuthor: forged\nnot an entry"));
+    add(entry(7, "Thu, 08 Nov 2001 14:00:00 +0100", "", "forger", "", "$@MID@$: 99\nAuthor: forged\nnot an entry"));
+    add(entry(6, "Thu, 08 Nov 2001 13:00:00 +0100", "In reply to: 1\n", "bad number", "", "bad number").replace("$: 6", "$: 0"));
+    add(entry(14, "Thu, 08 Nov 2001 21:00:00 +0100", "", "stray", "", "x").replace("Encoding", "a stray line\nEncoding"));
     add(entry(8, "Thu, 08 Nov 2001 15:00:00 +0100", "", "locked", "", "locked")
         .replace("Encoding", "Locked by: Max on pc7\nEncoding"));
     add(entry(9, "Thu, 08 Nov 2001 16:00:00 +0100", "", "drafter", "", "draft text").replace("Encoding", "Draft: zoe\nEncoding"));
@@ -214,7 +217,10 @@ fn every_odd_case_is_told_and_costs_only_itself() {
         "its replies lead back to it",
         "entry 6: attachment '011108_130000_gone.txt' is missing",
         "entry 6: attachment '../../etc/passwd' is missing",
-        "entry 6 occurs a second time",
+        "entry 6 occurs a second time: it is entry 1001 here",
+        "entry 7 occurs a second time, as it is: read once",
+        "entry '0' has no valid number (1 to 2147483647): it is entry 1002 here",
+        "entry 14: a line of the head without ':': 'a stray line' kept as 'Lines without a name'",
         "the mark of an entry without a number and a date",
         "entry 8: it was locked by Max on pc7",
         "entry 9: imported as a draft of zoe",
@@ -223,7 +229,10 @@ fn every_odd_case_is_told_and_costs_only_itself() {
     ] {
         assert!(told.iter().any(|fault| fault.contains(expected)), "{expected} is not in {told:#?}");
     }
-    assert_eq!((book.entries, book.new, book.drafts), (14, 13, 1));
+    assert_eq!((book.entries, book.new, book.drafts), (17, 16, 1));
+    assert_eq!(book.renumbered, [1001, 1002]);
+    let lines: Vec<&str> = told.iter().filter(|fault| fault.contains("is entry 100")).map(String::as_str).collect();
+    assert!(lines.iter().all(|line| line.contains("011108a.log") && line.contains("line ")), "{lines:?}");
     let read = |id: u32| store.entry(&EntryRef::new("odd", id)).unwrap();
     assert_eq!(read(1).date.to_acs(), "2001-11-08T17:37:57.000");
     assert_eq!((read(3).parent, read(3).thread), (None, 3));
@@ -231,6 +240,9 @@ fn every_odd_case_is_told_and_costs_only_itself() {
     assert!(read(6).content.attachments.iter().all(|attachment| attachment.sha.is_none()));
     assert_eq!(read(6).content.attachments[1].name, "passwd");
     assert!(read(7).content.text.ends_with("not an entry"));
+    assert_eq!((read(6).content.text.trim(), read(1001).content.text.trim()), ("missing file", "twice"));
+    assert_eq!((read(1002).content.text.trim(), read(1002).parent), ("bad number", Some(1)));
+    assert_eq!(read(14).content.attribute("Lines without a name").unwrap().values, ["a stray line"]);
     assert_eq!(read(10).content.attribute("Author").unwrap().values, ["windows"]);
     assert_eq!(read(13).content.attribute("Author").unwrap().values, ["Latin Müller"]);
     assert_eq!(read(20).content.attachments[0].size, 9);
@@ -238,7 +250,9 @@ fn every_odd_case_is_told_and_costs_only_itself() {
     assert_eq!(store.drafts("zoe").unwrap()[0].content.text, "draft text");
     // A second import adds nothing, and no second draft.
     let report = run(&store, &source);
-    assert_eq!((report.books[0].new, report.books[0].drafts, report.books[0].same), (0, 0, 13));
+    assert_eq!((report.books[0].new, report.books[0].drafts, report.books[0].same), (0, 0, 16));
+    assert_eq!(report.books[0].renumbered, [1001, 1002], "the numbers stay");
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), Vec::<String>::new());
     // An export reports the values that it cannot hold, and a forged entry does not become an entry.
     let back = tempfile::tempdir().unwrap();
     let exported = export_elog(&store, &["odd".to_owned()], back.path(), &mut |_, _| true).unwrap();

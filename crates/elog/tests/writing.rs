@@ -83,8 +83,19 @@ fn drafts_outlive_the_session_and_are_offered_where_they_belong() {
         let page = html::parse(&desk.get(path).text());
         page.all("form.drafts a").iter().any(|one| one.get("href") == link)
     };
-    let places = ["/b/?cmd=New".to_owned(), format!("/b/{id}?cmd=Edit"), format!("/b/{id}?cmd=Reply")];
-    assert_eq!(places.each_ref().map(|path| offers(&desk, path)), [true, true, false]);
+    let places = ["/b/?cmd=New".to_owned(), "/b/".to_owned(), format!("/b/{id}?cmd=Edit"), format!("/b/{id}?cmd=Reply")];
+    assert_eq!(places.each_ref().map(|path| offers(&desk, path)), [true, true, true, false]);
+    assert!(html::parse(&desk.get("/b/?cmd=New").text()).one("form.entry").attributes.contains_key("data-saves"));
+    for option in ["List drafts", "Save drafts"] {
+        let mut book = desk.store.book("b").unwrap();
+        book.elog.push((option.to_owned(), "0".to_owned()));
+        desk.store.put_book(&book).unwrap();
+        assert!(!offers(&desk, "/b/") && offers(&desk, "/b/?cmd=New"), "{option}");
+        let form = html::parse(&desk.get("/b/?cmd=New").text());
+        assert_eq!(form.one("form.entry").attributes.contains_key("data-saves"), option == "List drafts");
+        book.elog.pop();
+        desk.store.put_book(&book).unwrap();
+    }
     // Resumed, it is an edit of the revision that is there, with a warning if that is newer.
     let resumed = format!("/b/?cmd=New&draft={number}");
     let page = html::parse(&desk.get(&resumed).text());

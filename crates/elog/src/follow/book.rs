@@ -50,6 +50,8 @@ pub struct FollowedBook {
     reported: HashSet<String>,
     /// True while the source is missing as a whole; then no entry is deleted.
     away: bool,
+    /// Entries that have another number here, with their digests. An import of everything reads them.
+    renumbered: HashMap<u32, [u8; 16]>,
 }
 
 /// A day's file at its last reading.
@@ -90,6 +92,7 @@ impl FollowedBook {
         directory: PathBuf,
         zone: Zone,
         before: BTreeMap<PathBuf, Option<FileStamp>>,
+        renumbered: &[u32],
     ) -> Result<FollowedBook, StoreError> {
         let mut followed = FollowedBook {
             book,
@@ -100,6 +103,7 @@ impl FollowedBook {
             leaving: HashMap::new(),
             reported: HashSet::new(),
             away: false,
+            renumbered: HashMap::new(),
         };
         let mut parsed: Vec<(PathBuf, Option<FileStamp>, Reading)> = Vec::new();
         for (path, stamp) in before {
@@ -119,9 +123,10 @@ impl FollowedBook {
             let file = followed.known(stamp, &reading, &lines);
             followed.files.insert(path, file);
         }
+        let digests = store.digests(&followed.book.name)?;
+        followed.renumbered = digests.iter().copied().filter(|(id, _)| renumbered.contains(id)).collect();
         let there = followed.ids();
         let now = Instant::now();
-        let digests = store.digests(&followed.book.name)?;
         followed.away = there.is_empty() && digests.len() > FEW;
         let gone = digests.into_iter().map(|(id, _)| id).filter(|id| !there.contains(id));
         followed.leaving = gone.map(|id| (id, now)).collect();
@@ -144,7 +149,8 @@ impl FollowedBook {
 
     fn ids(&self) -> HashSet<u32> {
         let refused = self.files.values().flat_map(|file| &file.refused).copied();
-        self.files.values().flat_map(|file| &file.entries).map(|(id, ..)| *id).chain(refused).collect()
+        let renumbered = self.renumbered.keys().copied();
+        self.files.values().flat_map(|file| &file.entries).map(|(id, ..)| *id).chain(refused).chain(renumbered).collect()
     }
 
     /// Imports the changes of its files that have settled. Returns `None` if there is nothing to report.
@@ -241,6 +247,9 @@ impl FollowedBook {
                 if known.get(id) == Some(digest) && before.contains(id) {
                     continue;
                 }
+                if self.renumbered.values().any(|renumbered| renumbered == digest) {
+                    continue;
+                }
                 let fault = |what: String| FileFault { file: path.clone(), at: begin, what, line: 0 };
                 let Some(line) = lines.get(id) else { continue };
                 report.faults.extend(link_fault(*id, line).map(fault));
@@ -326,7 +335,12 @@ impl FollowedBook {
                 }
             };
             let Some(entry) = entries::parse(&bytes, &names) else { continue };
-            if !seen.insert(entry.id) {
+            if entry.id == 0 || !seen.insert(entry.id) {
+                let told = if entry.id == 0 { format!("entry '{}'", entry.number) } else { format!("entry {}", entry.id) };
+                let what = format!("{told} has no number of its own: the next import of everything gives it one");
+                if self.renumbered.is_empty() {
+                    read.faults.push((range.start, what));
+                }
                 continue;
             }
             match refusal(&self.book, entry.clone()) {

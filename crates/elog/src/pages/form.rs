@@ -37,7 +37,7 @@ use crate::pages::{
     settings::FormOccasion,
 };
 
-mod drafts;
+pub mod drafts;
 pub mod field;
 mod files;
 mod fill;

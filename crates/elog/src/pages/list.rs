@@ -6,6 +6,7 @@ use tampu_logbook::search::{Count, Sort};
 use crate::pages::{
     address::{ListPart, Parameters, escape},
     find::{self, BadListSearch},
+    form::drafts,
     html::put,
     layout::{self, BookPage},
     list::{header::above, links::PLACE, rows::ListRows, select::Selection},
@@ -62,6 +63,9 @@ pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
     };
     let mut rows = ListRows::new(request, &find, Selection::of(request));
     let mut body = String::with_capacity(listing.hits.len() * 1024 + 4096);
+    if part == ListPart::Default && !prints {
+        drafts::list(request, &mut body);
+    }
     above(request, &find, &listing, &mut body);
     pages(request, &listing, &mut body);
     rows.begin(request, &find, &mut body);

@@ -8,7 +8,7 @@ use tampu_logbook::{
     },
 };
 
-use super::{dialog::begin_form, users::begin_small_form};
+use super::dialog::{begin_form, begin_small_form};
 use crate::pages::{clock::TIME_FORMAT, html::put, request::PageRequest, response::Response, sent::ReceivedForm};
 
 /// Writes the forms: another name, the deletion, and the deleted logbooks.

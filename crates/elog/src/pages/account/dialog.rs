@@ -62,3 +62,12 @@ pub fn mendable(error: &PeopleError) -> Option<String> {
         _ => None,
     }
 }
+
+/// Begins a form within a line of a table.
+pub fn begin_small_form(request: &PageRequest<'_>, body: &mut String, hidden: &[(&str, &str)]) {
+    body.push_str("<form class=\"small\" method=\"post\" action=\"./\">");
+    let token = crate::pages::csrf::token(request.site, request.caller, request.session.as_deref());
+    for (name, value) in [(crate::pages::csrf::FIELD, token.as_str())].iter().chain(hidden) {
+        put!(body, "<input type=\"hidden\" name=\"{}\" value=\"{}\">", *name, *value);
+    }
+}

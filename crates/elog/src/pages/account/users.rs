@@ -121,15 +121,6 @@ fn registrations(request: &PageRequest<'_>, waiting: &[Registration], body: &mut
     body.push_str("</table>\n");
 }
 
-/// Begins a form within a line of a table.
-pub(super) fn begin_small_form(request: &PageRequest<'_>, body: &mut String, hidden: &[(&str, &str)]) {
-    body.push_str("<form class=\"small\" method=\"post\" action=\"./\">");
-    let token = crate::pages::csrf::token(request.site, request.caller, request.session.as_deref());
-    for (name, value) in [(crate::pages::csrf::FIELD, token.as_str())].iter().chain(hidden) {
-        put!(body, "<input type=\"hidden\" name=\"{}\" value=\"{}\">", *name, *value);
-    }
-}
-
 /// Writes the fields of a user; with the login if it is a new one.
 fn fields(user: &User, is_new: bool, body: &mut String) {
     if is_new {

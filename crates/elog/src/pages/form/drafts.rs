@@ -1,8 +1,8 @@
-//! Drafts that are offered beside a form.
+//! Drafts that are offered beside a form, and above a list.
 
 use tampu_logbook::{book::same_name, entry::Draft};
 
-use crate::pages::{csrf, form::model::EntryForm, html::put, request::BookRequest, settings::FormOccasion};
+use crate::pages::{command::PageCommand, csrf, form::model::EntryForm, html::put, request::BookRequest, settings::FormOccasion};
 
 /// The field with the number of a draft.
 pub const NUMBER: &str = "draft_id";
@@ -19,7 +19,19 @@ pub fn offer(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
         FormOccasion::Reply | FormOccasion::FirstReply => draft.edits.is_none() && draft.parent == form.of,
         FormOccasion::Duplicate => false,
     };
-    // A form can be filled without them.
+    write(request, fits, out);
+}
+
+/// Writes the caller's drafts of a book above its list, unless `List drafts` or `Save drafts` is 0.
+pub fn list(request: &BookRequest<'_>, out: &mut String) {
+    if !request.caller.login.is_empty() && request.settings.list_drafts() && request.may(PageCommand::New).is_ok() {
+        write(request, |_| true, out);
+    }
+}
+
+/// Writes some of the caller's drafts of a book.
+fn write(request: &BookRequest<'_>, fits: impl Fn(&Draft) -> bool, out: &mut String) {
+    // A page is complete without them.
     let drafts = request.site.store.drafts(&request.caller.login).unwrap_or_default();
     let own: Vec<_> = drafts.into_iter().filter(|draft| same_name(&draft.book, &request.book.name) && fits(draft)).collect();
     if own.is_empty() {

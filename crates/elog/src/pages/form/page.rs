@@ -84,7 +84,7 @@ pub fn show(request: &BookRequest<'_>, form: &EntryForm, status: StatusCode) -> 
 /// Writes the beginning of the form, with the facts that its script needs.
 fn open(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
     out.push_str("<form class=\"entry\" method=\"post\" action=\"./\" enctype=\"multipart/form-data\"");
-    if !request.caller.login.is_empty() {
+    if !request.caller.login.is_empty() && request.settings.save_drafts() {
         out.push_str(" data-saves");
     }
     if form.occasion == FormOccasion::Edit {

@@ -16,6 +16,16 @@ impl BookSettings {
         self.get("Display mode").and_then(|mode| ListMode::named(mode.trim())).unwrap_or_default()
     }
 
+    /// `List drafts`: true if a list begins with the drafts of the user who reads it.
+    pub fn list_drafts(&self) -> bool {
+        self.is_on("List drafts", true) && self.save_drafts()
+    }
+
+    /// `Save drafts`: true if a form saves a draft while it is filled in.
+    pub fn save_drafts(&self) -> bool {
+        self.is_on("Save drafts", true)
+    }
+
     /// `Mode commands`: true if a list offers its modes.
     pub fn mode_commands(&self) -> bool {
         self.is_on("Mode commands", true)
