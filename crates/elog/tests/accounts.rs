@@ -223,6 +223,7 @@ fn administrators_rename_delete_and_restore_logbooks() {
     assert!(site.desk.get("/?cmd=Users").text().contains("Rename a logbook"));
     assert!(act(&site, "rename-book", &[("book", "Shift"), ("to", "OPEN")]).error().contains("already; choose another name"));
     assert_eq!(act(&site, "rename-book", &[("book", "Shift"), ("to", "Night log")]).status, StatusCode::FOUND);
+    site.enter("root");
     let moved = site.desk.get("/Shift/page2?mode=summary");
     assert_eq!(moved.status, StatusCode::FOUND);
     assert!(moved.location().ends_with("/Night+log/page2?mode=summary"), "{}", moved.location());
@@ -233,6 +234,7 @@ fn administrators_rename_delete_and_restore_logbooks() {
     assert!(page.contains("Deleted logbooks") && page.contains("<td>Night log</td>"), "{page}");
     let number = site.desk.store.records("deleted-book").unwrap()[0].0.clone();
     assert_eq!(act(&site, "undelete-book", &[("number", &number)]).status, StatusCode::FOUND);
+    site.enter("root");
     assert_eq!(site.desk.get("/Night+log/").status, StatusCode::OK);
 }
 

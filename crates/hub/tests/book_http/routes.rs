@@ -298,7 +298,7 @@ fn every_route_does_what_the_document_says() {
     let purged = ask(&owner, "POST", "/books/Shift/entries/1/purge", json!({ "revision": 0, "reason": "a test" })).json();
     assert_eq!((&purged["contents"], &purged["files"]), (&json!(1), &json!(0)));
     owner.post("/books/Shift/entries/1/purge", json!({ "revision": 0 })).is(400);
-    ask(&owner, "PUT", "/books/Spare", json!({ "name": "Spare" }));
+    ask(&owner, "PUT", "/books/Spare", json!({ "name": "Spare", "attributes": [] }));
     zoe.post("/books/Spare/rename", json!({ "name": "Mine" })).is(403);
     zoe.send("DELETE", "/books/Spare", b"").is(403);
     zoe.send("GET", "/deleted-books", b"").is(403);

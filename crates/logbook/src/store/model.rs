@@ -37,6 +37,26 @@ pub struct BookInfo {
     pub newest: Option<Time>,
 }
 
+/// A deleted logbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeletedBook {
+    /// The number by which it is restored.
+    pub number: u32,
+    /// The name that it had.
+    pub name: String,
+    /// The number of its entries.
+    pub entries: u64,
+    /// The time of the deletion.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
+    pub at: Time,
+    /// The user that deleted it.
+    pub by: String,
+    /// The user, and the reason, of the purge; then its contents are gone for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purged: Option<String>,
+}
+
 /// An entry to import, from ELOG's files or from a backup.
 #[derive(Debug, Clone, Default)]
 pub struct Imported {

@@ -8,11 +8,9 @@
 //! Its rights and templates wait under that name, and a new logbook of the former name does not get them. Rejected: a
 //! column that hides the logbook, because every query would have to respect it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tampu_types::Time;
 
+pub use super::model::DeletedBook;
 use super::{
     Result, StoreError,
     book_row::{BookRow, json as as_text},
@@ -24,7 +22,6 @@ use super::{
 use crate::{
     book::{Book, Invalid, change::BookChange, same_name},
     people::access,
-    schema::TimeText,
 };
 
 /// The kind of the records of former names, which are named by the name in lower case.
@@ -37,26 +34,6 @@ const TEMPLATE: &str = "template";
 const HIDDEN: &str = "/deleted/";
 /// Kinds of records whose values name logbooks.
 const NAMING: [&str; 7] = ["notify", "notify-due", "token", "user", "elog", "mail-in", FORMER];
-
-/// A deleted logbook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeletedBook {
-    /// The number by which it is restored.
-    pub number: u32,
-    /// The name that it had.
-    pub name: String,
-    /// The number of its entries.
-    pub entries: u64,
-    /// The time of the deletion.
-    #[serde(with = "tampu_types::time::rfc3339::stored")]
-    #[schemars(with = "TimeText")]
-    pub at: Time,
-    /// The user that deleted it.
-    pub by: String,
-    /// The user, and the reason, of the purge; then its contents are gone for good.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub purged: Option<String>,
-}
 
 /// Returns true for the name of a deleted logbook.
 pub fn is_hidden(name: &str) -> bool {

@@ -6,8 +6,7 @@ use serde_json::Value;
 use tampu_types::Time;
 
 use super::error::StoreError;
-use super::model::{BookInfo, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
-use super::naming::DeletedBook;
+use super::model::{BookInfo, DeletedBook, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
 use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};

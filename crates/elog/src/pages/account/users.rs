@@ -8,7 +8,7 @@ use tampu_logbook::{
 
 use super::{
     book_names,
-    dialog::{Told, begin_form, dialog, mendable},
+    dialog::{Told, begin_form, begin_small_form, dialog, mendable},
     new_book,
     session_user::SessionUser,
 };
