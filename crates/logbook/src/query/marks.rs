@@ -47,8 +47,23 @@ pub fn marks(node: &Node, text: &str, attribute: Option<&str>) -> Vec<Range<usiz
 /// A text with the derived forms that many parts of a query need, made once.
 struct Looked<'a> {
     text: &'a str,
-    words: OnceCell<Vec<(Range<usize>, String)>>,
+    words: OnceCell<PlacedWords>,
     folded: OnceCell<(String, Vec<usize>)>,
+}
+
+/// The words of a text with their places, in two pieces of memory: a page of hits has thousands of words.
+#[derive(Default)]
+struct PlacedWords {
+    letters: String,
+    /// The place of each word in the text, and its end in `letters`.
+    places: Vec<(Range<usize>, usize)>,
+}
+
+impl PlacedWords {
+    fn get(&self, at: usize) -> &str {
+        let begin = if at == 0 { 0 } else { self.places[at - 1].1 };
+        &self.letters[begin..self.places[at].1]
+    }
 }
 
 impl<'a> Looked<'a> {
@@ -56,11 +71,14 @@ impl<'a> Looked<'a> {
         Looked { text, words: OnceCell::new(), folded: OnceCell::new() }
     }
 
-    fn words(&self) -> &[(Range<usize>, String)] {
+    fn words(&self) -> &PlacedWords {
         self.words.get_or_init(|| {
-            let mut places = Vec::new();
-            words(self.text, |range, word| places.push((range, word.to_owned())));
-            places
+            let mut list = PlacedWords::default();
+            words(self.text, |range, word| {
+                list.letters.push_str(word);
+                list.places.push((range, list.letters.len()));
+            });
+            list
         })
     }
 }
@@ -91,15 +109,15 @@ fn collect(node: &Node, looked: &Looked<'_>, attribute: Option<&str>, found: &mu
 }
 
 fn phrase(looked: &Looked<'_>, phrase: &[String], prefix: bool, found: &mut Vec<Range<usize>>) {
-    let last = phrase.len() - 1;
-    let hits = looked.words().windows(phrase.len()).filter(|window| {
-        window
-            .iter()
-            .zip(phrase)
-            .enumerate()
-            .all(|(nth, ((_, word), wanted))| word == wanted || prefix && nth == last && word.starts_with(wanted.as_str()))
-    });
-    found.extend(hits.map(|window| window[0].0.start..window[last].0.end).take(MAX_MARKS));
+    let (last, words) = (phrase.len() - 1, looked.words());
+    let is_here = |at: &usize| {
+        phrase.iter().enumerate().all(|(nth, wanted)| {
+            let word = words.get(at + nth);
+            word == wanted || prefix && nth == last && word.starts_with(wanted.as_str())
+        })
+    };
+    let hits = (0..(words.places.len() + 1).saturating_sub(phrase.len())).filter(is_here);
+    found.extend(hits.map(|at| words.places[at].0.start..words.places[at + last].0.end).take(MAX_MARKS));
 }
 
 /// Returns the part of a text around the first mark, in one line.

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use parking_lot::Mutex;
 use regex::{Regex, RegexBuilder};
 use regex_automata::{
     nfa::thompson::{Compiler, Config, NFA, State, WhichCaptures},
@@ -25,6 +26,14 @@ const AT_ONCE: usize = 1 << 24;
 const FOR_MARKS: usize = 1 << 27;
 /// Steps between two checks of the stop signal.
 const STEPS: usize = 1 << 16;
+/// Number of compiled expressions that are kept, for the next pages of their searches: compiling one costs as much as
+/// checking some fifty entries.
+const KEPT: usize = 4;
+/// Bytes of the states of a kept expression.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// The expressions compiled last, with whether case counts; the last used one comes first.
+static RECENT: Mutex<Vec<(bool, Pattern)>> = Mutex::new(Vec::new());
 
 /// A regular expression of a query, with the lines of a text as its units.
 #[derive(Debug, Clone)]
@@ -61,6 +70,24 @@ impl Reached {
 impl Pattern {
     /// Compiles an expression, with case if `case` is true. The error is one line.
     pub fn new(pattern: &str, case: bool) -> Result<Pattern, String> {
+        let is_it = |known: &(bool, Pattern)| known.0 == case && known.1.as_str() == pattern;
+        {
+            let mut recent = RECENT.lock();
+            if let Some(at) = recent.iter().position(is_it) {
+                recent[..=at].rotate_right(1);
+                return Ok(recent[0].1.clone());
+            }
+        }
+        let made = Pattern::compile(pattern, case)?;
+        if made.nfa.memory_usage() <= KEPT_BYTES {
+            let mut recent = RECENT.lock();
+            recent.truncate(KEPT - 1);
+            recent.insert(0, (case, made.clone()));
+        }
+        Ok(made)
+    }
+
+    fn compile(pattern: &str, case: bool) -> Result<Pattern, String> {
         let line = |error: &dyn std::fmt::Display| error.to_string().lines().last().unwrap_or_default().to_owned();
         let regex = RegexBuilder::new(pattern)
             .case_insensitive(!case)
@@ -216,6 +243,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_kept_expression_is_the_one_that_was_asked_for() {
+        for nth in 0..2 * KEPT {
+            for case in [false, true] {
+                let pattern = format!("A{nth}");
+                let read = Pattern::new(&pattern, case).unwrap();
+                assert_eq!(read.as_str(), pattern);
+                assert_eq!(read.is_match(&format!("a{nth}"), &Stop::default()), !case, "{pattern}, case {case}");
+            }
+        }
+        assert!(RECENT.lock().len() <= KEPT);
     }
 
     #[test]
