@@ -106,6 +106,11 @@ bench-bulk: bench-build ## bulk data beside a raw loop, iperf3, ZeroMQ and a que
 	@scripts/need.sh iperf3
 	@"$(CARGO_TARGET_DIR)/release/bench-bulk" --figures "$(CARGO_TARGET_DIR)/bench-bulk" $(ARGS)
 
+.PHONY: bench-paper
+bench-paper: bench-build ## the tables of the paper on LHCb's ELOG, also with several servers (ARGS="--entries 1,464" for less)
+	@scripts/need.sh postgres netns
+	@scripts/bench-paper.py $(ARGS)
+
 .PHONY: bench-book
 bench-book: bench-build ## the logbook over HTTP, in SQLite and PostgreSQL, at the sizes of LHCb's table (ARGS=--million for more)
 	@scripts/need.sh postgres

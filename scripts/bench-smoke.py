@@ -15,6 +15,7 @@ BENCHES = [
     ["bench-bulk", "--seconds", "0.3", "--samples", "2", "--receivers", "2", "--sizes", "4K,1M", "--only", "tcp,tcp-handshake,shm,udp,raw,relay,bus-ask", "--json"],
     ["bench-bulk", "--alma", "--seconds", "1", "--json"],
     ["bench-book", "--entries", "1,464", "--samples", "5", "--seconds", "0.3", "--json"],
+    ["bench-paper.py", "--entries", "1,464", "--samples", "5", "--instances", "1,2", "--hosts", "2", "--json"],
     ["bench-http", "--clients", "1,4", "--seconds", "0.3", "--large", "10", "--json"],
     ["bench-log", "--short", "--json"],
     ["bench-log", "--short", "--sustained", "--json"],
@@ -25,7 +26,7 @@ BENCHES = [
 
 def run(command):
     """The objects a bench prints, one a line."""
-    program = os.path.join(TARGET, "release", command[0])
+    program = os.path.join("scripts" if command[0].endswith(".py") else os.path.join(TARGET, "release"), command[0])
     done = subprocess.run([program, *command[1:]], stdout=subprocess.PIPE, text=True, timeout=600, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}")

@@ -89,6 +89,8 @@ for thing in "$@"; do
         npm install --silent --no-audit --no-fund --prefix "$HOME/.cache/tampu/oidc-provider" oidc-provider@8 >/dev/null ||
           missing "oidc-provider" "npm install --prefix ~/.cache/tampu/oidc-provider oidc-provider@8"
       } ;;
+    # A disk of the network, without a kernel's client of NFS.
+    sshfs) command -v sshfs >/dev/null && [ -x /usr/lib/openssh/sftp-server ] || debian "sshfs and sftp-server" sshfs openssh-sftp-server ;;
     apache) [ -x /usr/sbin/apache2 ] || command -v apache2 >/dev/null || debian "Apache" apache2 ;;
     # A browser for the tests of pages.
     chromium) command -v chromium >/dev/null || debian "Chromium" chromium ;;

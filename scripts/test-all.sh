@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 
-scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger apache chromium tango postgres systemd slapd oidc-provider
+scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger apache chromium tango postgres systemd slapd oidc-provider sshfs
 venv=$(scripts/venv.sh tests/peers/requirements.txt tests/attacks/requirements.txt)
 
 echo "== the tests that need root, namespaces and PostgreSQL, and those of the benches"

@@ -71,5 +71,5 @@ pub mod visit;
 mod words;
 
 pub use clock::Zone;
-pub use response::{Body, CarriedOut, LoggedFailure, Response, TooManyChanges};
+pub use response::{Body, CarriedOut, EntryShown, LoggedFailure, Response, TooManyChanges};
 pub use site::{Site, SiteConfig};

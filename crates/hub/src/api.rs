@@ -30,6 +30,7 @@ use crate::http::{
     auth::{RequestAuth, work_of},
     body::{HttpRequest, ResponseBody},
     client_address::ClientAddress,
+    exchange::CallerName,
     free_space::BoundedBody,
     headers::secure,
     problem::Problem,
@@ -138,8 +139,10 @@ impl HttpService for Api {
             let auth = auth.map_err(|problem| Box::new(finished(problem.answer())))?;
             let longest = auth.longest_body().min(max_body);
             let in_steps = work.searches() && self.people.sees_a_part(&auth.principal).unwrap_or(true);
+            let who = CallerName(call::principal_of(&auth.principal).to_string());
             let handler = move |request: HttpRequest<'_>, stop: &Stop| {
                 let mut answer = finished(self.act(found, auth, request, stop).unwrap_or_else(|problem| problem.answer()));
+                answer.extensions_mut().insert(who);
                 if in_steps {
                     answer.extensions_mut().insert(InSteps);
                 }

@@ -6,6 +6,9 @@
 //! | sockets, limits and authentication | [`crate::http`] |
 //! | the API for programs | [`crate::api`] |
 //! | ELOG's pages | [`elog`] |
+//! | the log and the counts of requests | [`request_log`] |
+//! | looks at entries | [`look_counter`] |
+//! | the numbers for metrics | [`report`] |
 //! | warnings about guests | [`guests`] |
 //! | the follower of an ELOG | [`follow`] |
 //! | mails by the rules of users; webhooks | `notifier`, `hooks` |
@@ -56,6 +59,9 @@ use crate::{
     rules::Rules,
 };
 use guests::Openness;
+use look_counter::LookCounter;
+use report::BookReporter;
+use request_log::RequestLog;
 pub use settings::DIRECTORY;
 use settings::{BookSettings, PORT};
 
@@ -63,8 +69,11 @@ pub mod elog;
 pub mod follow;
 pub mod guests;
 mod hooks;
+pub mod look_counter;
 mod mail_in;
 mod notifier;
+pub mod report;
+pub mod request_log;
 pub mod settings;
 
 /// The name of the logger for administrative actions.
@@ -134,6 +143,7 @@ pub enum BookError {
 /// A running logbook. Dropping it shuts it down in order.
 pub struct Book {
     server: Server,
+    requests: Arc<RequestLog>,
     /// Follows an ELOG for the life of the logbook.
     _following: Option<follow::Following>,
     /// Mails by the rules of users for the life of the logbook.
@@ -247,6 +257,8 @@ impl Book {
         // A database stores attachments on its own disk; this one has them while they are received.
         let space = FreeSpace::new(&given.directory, settings.min_free_mb.saturating_mul(1 << 20));
         let rendered = Arc::<RenderCache>::default();
+        let looks = LookCounter::start(store.clone(), given.logger.clone()).map_err(io("its count of looks"))?;
+        let looks = Arc::new(looks);
         let changes = Arc::new(ChangeRate::new(settings.changes_per_minute, settings.changes_burst));
         // At an address of their own ELOG's pages have no prefix, as with elogd.
         let links = settings.login.iter().filter_map(LoginSettings::link).collect::<Vec<_>>();
@@ -257,8 +269,18 @@ impl Book {
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
             let (space, changes) = (space.clone(), changes.clone());
-            let rules = given.rules.clone();
-            Ok::<_, BookError>(Arc::new(elog::ElogPages { site, people, authenticator, space, changes, longest, logger, rules }))
+            let (rules, looks) = (given.rules.clone(), looks.clone());
+            Ok::<_, BookError>(Arc::new(elog::ElogPages {
+                site,
+                people,
+                authenticator,
+                space,
+                changes,
+                longest,
+                logger,
+                looks,
+                rules,
+            }))
         };
         let of_api = space.clone();
         let (dialect, alone) = (site(&settings.elog_prefix)?, site("")?);
@@ -278,6 +300,7 @@ impl Book {
             pushes,
             checking: api::checking::Checking::default(),
             rules: given.rules.clone(),
+            looks: looks.clone(),
             mail,
         });
         let at_providers = |home: String| {
@@ -302,7 +325,11 @@ impl Book {
         }
         let (connections, connections_of_one) = (settings.connections, settings.connections_of_one);
         let limits = Limits { connections, connections_of_one, ..Limits::default() };
-        let server = Server::start(listeners, Proxies::new(&settings.proxies), limits).map_err(io("its sockets"))?;
+        // The check of the settings has read the time.
+        let slow = settings.slow_search().unwrap_or_default();
+        let requests = Arc::new(RequestLog::new(&given.logger, settings.access_log, slow));
+        let proxies = Proxies::new(&settings.proxies);
+        let server = Server::start_observed(listeners, proxies, limits, Some(requests.clone())).map_err(io("its sockets"))?;
         let mut addresses = server.addresses().iter().copied();
         let mut next = |door: ListenAddress| if door == ListenAddress::Off { None } else { addresses.next() };
         let (listen, elog) = (next(settings.listen()), next(settings.elog_listen));
@@ -351,6 +378,7 @@ impl Book {
         };
         let mut book = Book {
             server,
+            requests,
             _following: following,
             _notifying: notifying,
             mail_in,
@@ -444,6 +472,12 @@ impl Book {
     /// Returns the sender of mail.
     pub fn mail(&self) -> Option<&Arc<Outbox>> {
         self.api.mail.as_ref()
+    }
+
+    /// Returns the reporter of its numbers.
+    pub fn reporter(&self) -> BookReporter {
+        let (requests, store) = (self.requests.clone(), self.api.store.clone());
+        BookReporter { requests, server: self.server.counts(), store }
     }
 
     /// Returns the store.

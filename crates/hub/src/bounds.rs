@@ -293,6 +293,26 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
+        "readers of entries of one day that are remembered",
+        Constant("hub/src/book/look_counter.rs", "KNOWN", "500_000", "500 000"),
+        "all are forgotten; a reader may count twice on this day",
+    ),
+    bound(
+        Logbook,
+        "entries whose looks wait to be written",
+        Constant("hub/src/book/look_counter.rs", "WAITING", "20_000", "20 000"),
+        "looks at further entries are not counted",
+    ),
+    bound(
+        Logbook,
+        "searches of one request that may be in the log of slow searches",
+        Constant("logbook/src/search/cost.rs", "MOST", "8", "8"),
+        "the slowest ones",
+    ),
+    bound(Logbook, "query of a search in the log", Constant("logbook/src/search/cost.rs", "QUERY", "1000", "1000 bytes"), "cut"),
+    bound(Logbook, "path of a request in the log", Constant("hub/src/http/exchange.rs", "PATH", "512", "512 bytes"), "cut"),
+    bound(
+        Logbook,
         "users whose changes are counted",
         Constant("hub/src/http/change_rate.rs", "COUNTED", "4096", "4096"),
         "users with no change for long are forgotten, then all",

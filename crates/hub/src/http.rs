@@ -5,6 +5,7 @@
 //! | sockets and time limits | [`server`] |
 //! | limits of concurrent work | [`admission`] |
 //! | open connections, and the share of each address | [`connections`] |
+//! | requests and answers for an observer | [`exchange`] |
 //! | catalogue of routes, services | [`route`], [`mounts`] |
 //! | the OpenAPI document, made from the catalogue | [`openapi`] |
 //! | sockets, and the TLS handshake | `socket` |
@@ -23,6 +24,7 @@ pub mod body;
 pub mod change_rate;
 pub mod client_address;
 pub mod connections;
+pub mod exchange;
 pub mod free_space;
 pub mod headers;
 pub mod mounts;

@@ -235,6 +235,7 @@ impl Hub {
             inputs: inputs.clone(),
             tango: tango.clone(),
             mail: OnceLock::new(),
+            book: OnceLock::new(),
             sources: config.metrics.sources,
         });
         let mut services = Vec::new();
@@ -263,6 +264,9 @@ impl Hub {
         };
         if let Some(mail) = book.as_ref().and_then(Book::mail) {
             let _ = subjects.mail.set(mail.clone());
+        }
+        if let Some(book) = &book {
+            let _ = subjects.book.set(book.reporter());
         }
         let role_dir = match process {
             Process::One(part, _) if !matches!(part, HubPart::Node | HubPart::Collector) => {

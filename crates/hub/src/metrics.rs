@@ -7,10 +7,11 @@
 //! |-|-|
 //! | the service | `service` |
 //! | metrics as text | `text` |
-//! | the list of metrics | `page` |
+//! | the list of metrics | `page`, `logbook` |
 //! | one page from those of the roles | `gather` |
 
 mod gather;
+mod logbook;
 mod page;
 mod service;
 mod text;

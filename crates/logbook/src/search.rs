@@ -9,6 +9,8 @@ use crate::{attachment::hex, book::same_name, entry::Entry, query::marks::Marked
 
 pub use tampu_workers::{Stop, StopReason};
 
+pub mod cost;
+
 /// Entries of a page, at most.
 pub const MAX_PAGE: usize = 1000;
 /// Bytes of the texts of a page. The page ends with the entry that reaches them, and says where the next page begins.

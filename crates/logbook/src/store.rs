@@ -12,10 +12,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tampu_types::Time;
 
 pub use error::StoreError;
+pub use looks::{EntryLooks, LookCount, Looks, LooksOnDay};
 pub use model::{
     BookInfo, CHANGES_KEPT, EntryChange, EntryEdit, ImportOutcome, Imported, MAX_ATTACHMENT, Progress, Record, Result,
 };
 pub use part::{HistoryPage, PAGE_BYTES, PagePart, ThreadPage};
+pub use report::{Reports, StoreReport};
 pub use traits::{
     Attachments, Changes, Drafts, Entries, Imports, Logbook, Maintenance, PeopleStore, Records, Store, Templates, Transactions,
 };
@@ -27,6 +29,7 @@ mod book_row;
 mod error;
 mod import;
 mod index;
+mod looks;
 mod model;
 pub mod naming;
 mod page;
@@ -37,6 +40,7 @@ pub mod postgres;
 pub mod purge;
 pub mod quota;
 mod quota_tables;
+pub mod report;
 pub mod sqlite;
 mod stream;
 mod templates;

@@ -20,7 +20,7 @@ use crate::pages::{
     list::{MAX_THREAD, in_order},
     mails,
     request::BookRequest,
-    response::{self, Response},
+    response::{self, EntryShown, Response},
     subst::Substitutions,
     values,
 };
@@ -88,7 +88,9 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     }
     let subject = values::plain_value(request, &entry, "Subject");
     let title = if subject.is_empty() { format!("entry {id}") } else { subject };
-    BookPage { entry: Some(&entry), ..BookPage::new(request, &title, body) }.answer(StatusCode::OK)
+    let mut page = BookPage { entry: Some(&entry), ..BookPage::new(request, &title, body) }.answer(StatusCode::OK);
+    page.extensions_mut().insert(EntryShown(entry.at.clone()));
+    page
 }
 
 /// Checks that an entry may have one more reply: without `Allow branching`, it may have one. `first` is true if it has none.
@@ -150,6 +152,12 @@ fn head(request: &BookRequest<'_>, entry: &Entry, answers: &[(u32, u32)], out: &
     if entry.revision > 0 {
         let changed = request.zone.write(entry.changed, entry.zone, request.settings.time_format(None));
         put!(out, " &nbsp; <span class=\"note\">Changed {} times, last {}</span>", entry.revision, changed);
+    }
+    // A database that does not know the number does not keep the entry from its reader.
+    if let Some(looks) = request.site.store.look_count(&entry.at).ok().filter(|looks| *looks > 0) {
+        let times = if looks == 1 { "once" } else { "times" };
+        let number = if looks == 1 { String::new() } else { format!("{looks} ") };
+        put!(out, " &nbsp; <span class=\"note\" title=\"Each reader counts once a day\">Looked at {}{}</span>", number, times);
     }
     out.push_str("</div>\n");
 }

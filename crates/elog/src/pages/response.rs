@@ -7,6 +7,8 @@ use http::{
     header::{self, HeaderValue},
 };
 
+use tampu_logbook::entry::EntryRef;
+
 use crate::pages::html::put;
 
 /// The response to a request.
@@ -29,6 +31,10 @@ pub struct LoggedFailure(pub String);
 /// An administrative action that a page has carried out, for the audit; an extension of the response.
 #[derive(Debug, Clone)]
 pub struct CarriedOut(pub String);
+
+/// The entry that a page shows, for the count of looks; an extension of the response.
+#[derive(Debug, Clone)]
+pub struct EntryShown(pub EntryRef);
 
 /// Returns the response with a note for the audit.
 pub fn done(mut response: Response, what: String) -> Response {

@@ -28,7 +28,7 @@ use tampu_workers::Stop;
 
 use super::{checking::Checking, preview::Previews, push::Pushes, staging::Staging};
 use crate::{
-    book::settings::BookSettings,
+    book::{look_counter::LookCounter, settings::BookSettings},
     clock::now,
     http::{
         admission::WorkKind,
@@ -108,6 +108,8 @@ pub struct Api {
     pub checking: Checking,
     /// The site's access rules.
     pub rules: Arc<Rules>,
+    /// The counter of looks at entries.
+    pub looks: Arc<LookCounter>,
     /// The sender of mail, if one is configured.
     pub mail: Option<Arc<Outbox>>,
 }

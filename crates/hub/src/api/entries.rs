@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use http::{StatusCode, header};
+use http::{Method, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_logbook::{
@@ -16,7 +16,7 @@ use tampu_logbook::{
     render::{self, NOT_RENDERED, Unfinished},
     search::MAX_PAGE,
     store::{
-        EntryEdit, PagePart, StoreError,
+        EntryEdit, EntryLooks, PagePart, StoreError,
         pages::{family, thread_entries},
     },
 };
@@ -128,6 +128,17 @@ pub const ROUTES: &[Route] = &[
         gives: (200, json_of::<EntriesPage>()),
         work: WorkKind::Search,
         act: thread,
+        ..GET
+    },
+    Route {
+        path: "/books/{book}/entries/{id}/looks",
+        id: "getLooks",
+        what: "Returns how many readers looked at an entry, in all and on the last days with readers; each counts once a day",
+        gives: (200, json_of::<EntryLooks>()),
+        act: |call| {
+            readable(call)?;
+            ok(&call.api.store.looks(&call.entry_ref()?)?)
+        },
         ..GET
     },
     Route {
@@ -301,6 +312,9 @@ fn get(call: &mut Call<'_>) -> Result<Answer, Problem> {
         let html = call.api.rendered.html(&entry, "", render);
         html.map_or_else(|Unfinished| NOT_RENDERED.to_owned(), |html| html.to_string())
     });
+    if call.head.method == Method::GET {
+        call.api.looks.count(&entry.at, &call.auth.reader());
+    }
     let etag = format!("\"{}\"", entry.revision);
     let locked = call.api.store.locked(&entry.at)?;
     let may_edit = match call.ask(Verb::Edit, Resource::Entry(&entry)) {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use tampu_bus::access::Verb;
 use tampu_elog::pages::{
-    Body, CarriedOut, LoggedFailure, Site, TooManyChanges,
+    Body, CarriedOut, EntryShown, LoggedFailure, Site, TooManyChanges,
     address::{self, AddressTarget, ListPart, Parameters},
     command::PageCommand,
     formats::ListFormat,
@@ -24,6 +24,7 @@ use crate::{
         body::{HttpRequest, ResponseBody},
         change_rate::ChangeRate,
         client_address::ClientAddress,
+        exchange::CallerName,
         free_space::{BoundedBody, FreeSpace},
         headers::{secure, set},
         problem::Problem,
@@ -33,6 +34,8 @@ use crate::{
     },
     rules::Rules,
 };
+
+use super::look_counter::LookCounter;
 
 /// The content security policy of pages that set none themselves.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; \
@@ -56,6 +59,8 @@ pub struct ElogPages {
     pub changes: Arc<ChangeRate>,
     /// Largest attachment, in bytes.
     pub longest: u64,
+    /// The counter of looks at entries, which the API shares.
+    pub looks: Arc<LookCounter>,
     /// The log for operators; a page does not show the cause of a failure.
     pub logger: Logger,
     /// The site's access rules, with the audit.
@@ -132,6 +137,9 @@ impl ElogPages {
             let who = principal_of(&auth.principal).to_string();
             self.rules.audit.done(&who, Verb::Admin, what, &auth.from.to_string(), "page");
         }
+        if let Some(EntryShown(at)) = answer.extensions().get() {
+            self.looks.count(at, &auth.reader());
+        }
         finished(answer.map(response_body))
     }
 }
@@ -155,8 +163,10 @@ impl HttpService for ElogPages {
             let auth = auth.map_err(|problem| Box::new(finished(plain(&problem))))?;
             let longest = auth.longest_body().min(max_body);
             let in_steps = work.searches() && self.people.sees_a_part(&auth.principal).unwrap_or(true);
+            let who = CallerName(principal_of(&auth.principal).to_string());
             let handler = move |request: HttpRequest<'_>, stop: &Stop| {
                 let mut answer = self.answer(bound, &auth, request, stop);
+                answer.extensions_mut().insert(who);
                 if in_steps {
                     answer.extensions_mut().insert(InSteps);
                 }

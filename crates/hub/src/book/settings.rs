@@ -1,10 +1,11 @@
 //! Settings of the logbook.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tampu_elog::pages::clock::{NoZone, Zone};
 use tampu_logbook::{notify::webhook, people::Right, store::quota::Quota};
+use tampu_types::units::{BadDuration, parse_duration};
 
 use super::follow::FollowSettings;
 use crate::{
@@ -120,6 +121,10 @@ pub struct BookSettings {
     pub waiting_mb: u64,
     /// Time limit of a search, in ms.
     pub search_ms: u64,
+    /// Logs each request: the user, the address of the client, the status, the time.
+    pub access_log: bool,
+    /// The time from which a search is logged, as `500ms`; `off` for none.
+    pub slow_search: String,
     /// Maximum number of open connections.
     pub connections: usize,
     /// Maximum number of open connections of one address; `proxies` have no such limit.
@@ -169,6 +174,8 @@ impl Default for BookSettings {
             user_gb: 0.0,
             waiting_mb: 20_480,
             search_ms: 5000,
+            access_log: false,
+            slow_search: "1s".to_owned(),
             connections: 512,
             connections_of_one: 64,
             changes_per_minute: 600,
@@ -188,6 +195,11 @@ impl BookSettings {
     /// Returns the local time of ELOG's pages.
     pub fn zone(&self) -> Result<Zone, NoZone> {
         self.zone.as_deref().map_or(Ok(Zone::OfEntry), Zone::named)
+    }
+
+    /// Returns the time from which a search is logged.
+    pub fn slow_search(&self) -> Result<Option<Duration>, BadDuration> {
+        if self.slow_search.trim() == "off" { Ok(None) } else { parse_duration(&self.slow_search).map(Some) }
     }
 
     /// Returns the quota for files, in bytes.
@@ -211,6 +223,7 @@ impl BookSettings {
             return Err(("elog_prefix", format!("invalid path '{prefix}'; write \"/elog\"; /api is taken")));
         }
         self.zone().map_err(|why| ("zone", why.to_string()))?;
+        self.slow_search().map_err(|why| ("slow_search", format!("{why}; or \"off\"")))?;
         let is_bare = |host: &&String| webhook::check(&format!("https://{host}/"), std::slice::from_ref(*host)).is_err();
         if let Some(bad) = self.webhook_hosts.iter().find(is_bare) {
             let example = "write \"hooks.example.org\" or \"hooks.example.org:8443\"";

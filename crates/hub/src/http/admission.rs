@@ -83,6 +83,30 @@ pub enum WorkKind {
 }
 
 impl WorkKind {
+    /// Every kind of work.
+    pub const ALL: [WorkKind; 7] = [
+        WorkKind::Quick,
+        WorkKind::Search,
+        WorkKind::Export,
+        WorkKind::Page,
+        WorkKind::Login,
+        WorkKind::Picture,
+        WorkKind::Change,
+    ];
+
+    /// Returns the name for logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkKind::Quick => "quick",
+            WorkKind::Search => "search",
+            WorkKind::Export => "export",
+            WorkKind::Page => "page",
+            WorkKind::Login => "login",
+            WorkKind::Picture => "picture",
+            WorkKind::Change => "change",
+        }
+    }
+
     /// Returns true if the work may be a search, whose time depends on the vocabulary of all logbooks.
     pub fn searches(self) -> bool {
         matches!(self, WorkKind::Search | WorkKind::Export)
@@ -105,6 +129,7 @@ pub struct AdmissionControl {
 
 /// The permits of one kind, of all clients and of each address.
 struct Lane {
+    most: usize,
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// Permits of one address; `None` if an address may have all of them.
@@ -116,6 +141,17 @@ struct Lane {
 struct Share {
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
+}
+
+/// The requests of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueReport {
+    /// The name of the kind, or `all`, or `upload`.
+    pub kind: &'static str,
+    /// Permits that are taken.
+    pub running: usize,
+    /// Requests that wait for a permit.
+    pub waiting: usize,
 }
 
 /// A permit; it is returned when dropped.
@@ -146,7 +182,18 @@ impl Drop for Place<'_> {
 
 impl Lane {
     fn new(turns: usize, share: Option<usize>) -> Lane {
-        Lane { turns: Arc::new(Semaphore::new(turns)), waiting: AtomicUsize::new(0), share, of_one: Mutex::default() }
+        Lane {
+            most: turns,
+            turns: Arc::new(Semaphore::new(turns)),
+            waiting: AtomicUsize::new(0),
+            share,
+            of_one: Mutex::default(),
+        }
+    }
+
+    fn report(&self, kind: &'static str) -> QueueReport {
+        let running = self.most.saturating_sub(self.turns.available_permits());
+        QueueReport { kind, running, waiting: self.waiting.load(Ordering::Relaxed) }
     }
 
     /// Returns the permits of an address, if it has only a share.
@@ -191,6 +238,16 @@ impl AdmissionControl {
             WorkKind::Picture => Some(&self.pictures),
             WorkKind::Change => Some(&self.changes),
         }
+    }
+
+    /// Returns the numbers of running and waiting requests: of all kinds together (`all`), of each kind with a limit, and of
+    /// large bodies (`upload`).
+    pub fn report(&self) -> Vec<QueueReport> {
+        let running = WORKERS.saturating_sub(self.workers.available_permits());
+        let all = QueueReport { kind: "all", running, waiting: self.waiting.load(Ordering::Relaxed) };
+        let lanes = WorkKind::ALL.into_iter().filter_map(|kind| Some((kind.name(), self.lane(kind)?)));
+        let lanes = lanes.chain([("upload", &self.uploads)]).map(|(kind, lane)| lane.report(kind));
+        [all].into_iter().chain(lanes).collect()
     }
 
     /// Waits for the permit of a request from an address.

@@ -82,10 +82,14 @@ impl RequestAuth {
     pub fn count_change(&self, rate: &ChangeRate) -> Result<(), u32> {
         let user = match &self.principal {
             Principal { by: Credentials::Owner, .. } => return Ok(()),
-            guest if guest.is_guest() => format!("guest@{}", client_network(self.from)),
-            principal => principal.login.clone(),
+            _ => self.reader(),
         };
         rate.take(&user, Instant::now())
+    }
+
+    /// Returns a name of the reader for counts: the login, or for guests the address.
+    pub fn reader(&self) -> String {
+        if self.principal.is_guest() { format!("guest@{}", client_network(self.from)) } else { self.principal.login.clone() }
     }
 
     /// Returns the largest body in bytes. A guest without a right to write may send only small ones.

@@ -17,6 +17,7 @@ use std::{
 use bytes::{Buf, Bytes};
 use http::{StatusCode, header, request::Parts};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tampu_logbook::search::cost::{SearchCosts, collected};
 use tampu_workers::Stop;
 use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 
@@ -24,6 +25,7 @@ use super::{
     admission::{AdmissionControl, WorkKind, in_permit},
     client_address::ClientAddress,
     connections::Busy,
+    exchange::OpenExchange,
     time_steps::rest_of_step,
 };
 
@@ -257,6 +259,7 @@ pub struct SentBody {
     turns: Option<PieceTurns>,
     _works: Option<StopOnDrop>,
     _busy: Option<Busy>,
+    exchange: Option<OpenExchange>,
 }
 
 /// The permits under which the pieces of one response are made.
@@ -272,8 +275,18 @@ pub struct PieceTurns {
     pub in_steps: Option<tokio::time::Instant>,
 }
 
-/// The next piece and the rest of the pieces, or an error.
-type Making = Pin<Box<dyn Future<Output = io::Result<(Pieces, Option<io::Result<Bytes>>)>> + Send>>;
+/// A piece that was made.
+struct MadePiece {
+    /// The piece; `None` at the end.
+    piece: Option<io::Result<Bytes>>,
+    /// The pieces after it.
+    rest: Pieces,
+    /// The searches that it took.
+    searches: SearchCosts,
+}
+
+/// The next piece, or an error.
+type Making = Pin<Box<dyn Future<Output = io::Result<MadePiece>> + Send>>;
 
 enum State {
     Nothing,
@@ -296,13 +309,13 @@ impl From<ResponseBody> for State {
 }
 
 /// Makes a piece under a permit of its own.
-async fn make(mut pieces: Pieces, turns: Option<PieceTurns>) -> io::Result<(Pieces, Option<io::Result<Bytes>>)> {
+async fn make(mut pieces: Pieces, turns: Option<PieceTurns>) -> io::Result<MadePiece> {
     let failed = || io::Error::other("the answer could not be made");
     let Some(turns) = turns else { return Err(failed()) };
     let permit = turns.admission.next(turns.kind, turns.from).await.map_err(|_| failed())?;
     let made = in_permit(permit, move || {
-        let piece = pieces.next();
-        (pieces, piece)
+        let (piece, searches) = collected(|| pieces.next());
+        MadePiece { piece, rest: pieces, searches }
     });
     let made = made.await.map_err(|_| failed());
     if let Some(begun) = turns.in_steps {
@@ -314,22 +327,33 @@ async fn make(mut pieces: Pieces, turns: Option<PieceTurns>) -> io::Result<(Piec
 impl SentBody {
     /// Wraps the body of a response whose pieces are work of a kind.
     pub fn new(told: ResponseBody, works: Option<StopOnDrop>, turns: PieceTurns) -> SentBody {
-        SentBody { state: told.into(), turns: Some(turns), _works: works, _busy: None }
+        SentBody { state: told.into(), turns: Some(turns), _works: works, _busy: None, exchange: None }
     }
 
     /// Wraps the body of a response without pieces.
     pub fn whole(told: ResponseBody) -> SentBody {
-        SentBody { state: told.into(), turns: None, _works: None, _busy: None }
+        SentBody { state: told.into(), turns: None, _works: None, _busy: None, exchange: None }
     }
 
     /// Makes an empty body.
     pub fn nothing() -> SentBody {
-        SentBody { state: State::Nothing, turns: None, _works: None, _busy: None }
+        SentBody { state: State::Nothing, turns: None, _works: None, _busy: None, exchange: None }
     }
 
     /// Returns the same body, whose connection is busy until it is sent.
     pub fn keeping(self, busy: Busy) -> SentBody {
         SentBody { _busy: Some(busy), ..self }
+    }
+
+    /// Returns the same body, which reports its exchange when it is sent or dropped.
+    pub fn observed(self, exchange: Option<OpenExchange>) -> SentBody {
+        SentBody { exchange, ..self }
+    }
+
+    /// Makes the frame of some bytes.
+    fn frame(&mut self, bytes: Bytes) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.exchange.iter_mut().for_each(|exchange| exchange.sends(bytes.len()));
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }
 
@@ -341,7 +365,7 @@ impl HttpBody for SentBody {
         loop {
             match std::mem::replace(&mut self.state, State::Nothing) {
                 State::Nothing => return Poll::Ready(None),
-                State::Whole(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                State::Whole(bytes) => return self.frame(bytes),
                 State::Pieces(pieces) => {
                     self.state = State::Making(Box::pin(make(pieces, self.turns.clone())));
                     if let Some(turns) = &mut self.turns {
@@ -354,12 +378,17 @@ impl HttpBody for SentBody {
                         return Poll::Pending;
                     }
                     Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
-                    Poll::Ready(Ok((_, None))) => return Poll::Ready(None),
-                    Poll::Ready(Ok((_, Some(Err(error))))) => return Poll::Ready(Some(Err(error))),
-                    Poll::Ready(Ok((pieces, Some(Ok(piece))))) => {
-                        self.state = State::Pieces(pieces);
-                        if !piece.is_empty() {
-                            return Poll::Ready(Some(Ok(Frame::data(piece))));
+                    Poll::Ready(Ok(MadePiece { piece, rest, searches })) => {
+                        self.exchange.iter_mut().for_each(|exchange| exchange.searched(searches.clone()));
+                        match piece {
+                            None => return Poll::Ready(None),
+                            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                            Some(Ok(piece)) => {
+                                self.state = State::Pieces(rest);
+                                if !piece.is_empty() {
+                                    return self.frame(piece);
+                                }
+                            }
                         }
                     }
                 },
@@ -378,7 +407,7 @@ impl HttpBody for SentBody {
                         return Poll::Ready(last);
                     };
                     self.state = State::Pushed(from, cut);
-                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                    return self.frame(bytes);
                 }
             }
         }

@@ -139,6 +139,11 @@ impl Connections {
         Some(Connection { all: self.clone(), number, close, unsent: Arc::default() })
     }
 
+    /// Returns the number of open connections.
+    pub fn count(&self) -> usize {
+        self.state.lock().open.len()
+    }
+
     /// Waits until no connection is left.
     pub async fn all_ended(&self) {
         loop {

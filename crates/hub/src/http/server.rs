@@ -17,6 +17,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Version, header, request::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tampu_logbook::search::cost::collected;
 use tampu_tls::ServerCertificate;
 use tampu_workers::Stop;
 use tokio::{
@@ -28,10 +29,11 @@ use tokio::{
 };
 
 use super::{
-    admission::{AdmissionControl, WORKERS, WorkKind, in_permit},
+    admission::{AdmissionControl, QueueReport, WORKERS, WorkKind, in_permit},
     body::{HttpRequest, PieceTurns, RequestBody, ResponseBody, SentBody, StopOnDrop, collect, is_small},
     client_address::Proxies,
     connections::{Connection, Connections},
+    exchange::{CallerName, ExchangeObserver, OpenExchange},
     route::{HttpService, Matched},
     socket::{PacedSocket, handshake},
     time_steps::{InSteps, rest_of_step},
@@ -102,6 +104,26 @@ pub struct Server {
     runtime: Option<Runtime>,
     stopping: watch::Sender<bool>,
     connections: Arc<Connections>,
+    admission: Arc<AdmissionControl>,
+}
+
+/// The counts of a server, which outlive it.
+#[derive(Clone)]
+pub struct ServerCounts {
+    connections: Arc<Connections>,
+    admission: Arc<AdmissionControl>,
+}
+
+impl ServerCounts {
+    /// Returns the number of open connections.
+    pub fn connections(&self) -> usize {
+        self.connections.count()
+    }
+
+    /// Returns the numbers of running and waiting requests.
+    pub fn queues(&self) -> Vec<QueueReport> {
+        self.admission.report()
+    }
 }
 
 /// State that all connections of a listener share.
@@ -113,11 +135,22 @@ struct Shared {
     admission: Arc<AdmissionControl>,
     proxies: Proxies,
     limits: Limits,
+    observer: Option<Arc<dyn ExchangeObserver>>,
 }
 
 impl Server {
     /// Serves each of these listeners, within common limits.
     pub fn start(listeners: Vec<Listener>, proxies: Proxies, limits: Limits) -> io::Result<Server> {
+        Server::start_observed(listeners, proxies, limits, None)
+    }
+
+    /// The same; an observer sees each request.
+    pub fn start_observed(
+        listeners: Vec<Listener>,
+        proxies: Proxies,
+        limits: Limits,
+        observer: Option<Arc<dyn ExchangeObserver>>,
+    ) -> io::Result<Server> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(limits.threads)
             .max_blocking_threads(WORKERS)
@@ -136,11 +169,16 @@ impl Server {
             drop(entered);
             let seconds = u64::from(hsts_days) * 86_400;
             let hsts = HeaderValue::from_str(&format!("max-age={seconds}")).ok().filter(|_| seconds > 0 && certificate.is_some());
-            let (admission, proxies) = (admission.clone(), proxies.clone());
-            let shared = Arc::new(Shared { service, certificate, hsts, admission, proxies, limits });
+            let (admission, proxies, observer) = (admission.clone(), proxies.clone(), observer.clone());
+            let shared = Arc::new(Shared { service, certificate, hsts, admission, proxies, limits, observer });
             runtime.spawn(accept(listener, shared, connections.clone(), stopped.clone()));
         }
-        Ok(Server { addresses, runtime: Some(runtime), stopping, connections })
+        Ok(Server { addresses, runtime: Some(runtime), stopping, connections, admission })
+    }
+
+    /// Returns the counts of this server.
+    pub fn counts(&self) -> ServerCounts {
+        ServerCounts { connections: self.connections.clone(), admission: self.admission.clone() }
     }
 
     /// Returns the addresses of the listeners, in their order.
@@ -254,16 +292,32 @@ async fn serve(
 }
 
 async fn respond(request: http::Request<Incoming>, ends: Ends, shared: &Shared) -> http::Response<SentBody> {
-    let Shared { service, admission, proxies, limits, .. } = shared;
+    // It reports itself, also if the client leaves meanwhile and this is dropped.
+    let mut exchange = None;
+    let response = handle(request, ends, shared, &mut exchange).await;
+    if let Some(exchange) = &mut exchange {
+        exchange.answers(response.status());
+    }
+    response.map(|body| body.observed(exchange))
+}
+
+async fn handle(
+    request: http::Request<Incoming>,
+    ends: Ends,
+    shared: &Shared,
+    exchange: &mut Option<OpenExchange>,
+) -> http::Response<SentBody> {
+    let Shared { service, admission, proxies, limits, observer, .. } = shared;
     let begun = Instant::now();
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
     let Matched { work, identifies, max_body, reject, identify } = service.clone().find(&head);
+    let mut client = proxies.client(&head.headers, ends.from, ends.local);
+    client.is_tls |= ends.is_tls;
+    *exchange = observer.clone().map(|observer| OpenExchange::begin(observer, &head, client.ip, work));
     if !has_one_host(&head) {
         return closing(reject(StatusCode::BAD_REQUEST), is_head);
     }
-    let mut client = proxies.client(&head.headers, ends.from, ends.local);
-    client.is_tls |= ends.is_tls;
     // A small body costs no worker. A caller who sends a large one is known before it is received.
     let (received, rest) = if is_small(&head, &body, max_body) {
         match collect(&head, body, max_body, limits.stall).await {
@@ -317,18 +371,23 @@ async fn respond(request: http::Request<Incoming>, ends: Ends, shared: &Shared) 
             (None, None) => Err(Box::new(reject(StatusCode::INTERNAL_SERVER_ERROR))),
         };
         let mut reader = received.reader(Handle::current(), max_body, stall);
-        match identified {
+        collected(|| match identified {
             Ok(handler) => handler(HttpRequest { head, body: &mut *reader, client }, &stop),
             Err(response) => *response,
-        }
+        })
     })
     .await;
-    while let Ok(response) = done {
+    while let Ok((response, searches)) = done {
         let (mut parts, body) = response.into_parts();
+        let who = parts.extensions.remove::<CallerName>();
+        if let Some(exchange) = exchange {
+            exchange.searched(searches);
+            who.into_iter().for_each(|who| exchange.is_by(who));
+        }
         if let ResponseBody::Later(next, make) = body {
             work = next;
             let Ok(permit) = admission.take(work, client.ip).await else { return busy(reject, is_head) };
-            done = in_permit(permit, make).await;
+            done = in_permit(permit, || collected(make)).await;
             continue;
         }
         if let Some(length) = body.length()

@@ -19,8 +19,12 @@ use tampu_log::{
 use tampu_logbook::mail::{Outbox, outbox::MailReport};
 use tampu_workers::WorkerCount;
 
-use super::text::{Text, seconds};
+use super::{
+    logbook::logbook,
+    text::{Text, seconds},
+};
 use crate::{
+    book::report::BookReporter,
     certificates::CertificatesInUse,
     collecting::Collecting,
     inputs::{InputReport, Inputs},
@@ -52,6 +56,8 @@ pub(crate) struct Subjects {
     pub tango: Option<Arc<tampu_tango::Bridge>>,
     /// The sender of mail of its logbook, which starts later.
     pub mail: OnceLock<Arc<Outbox>>,
+    /// Its logbook, which starts later.
+    pub book: OnceLock<BookReporter>,
     /// Sources that have series of their own.
     pub sources: usize,
 }
@@ -94,6 +100,9 @@ impl Subjects {
         refusals(&mut text, self.part.map_or("hub", HubPart::name));
         if let Some(bridge) = &self.tango {
             bridged(&mut text, &bridge.report());
+        }
+        if let Some(book) = self.book.get() {
+            logbook(&mut text, &book.report());
         }
         if let Some(outbox) = self.mail.get() {
             mails(&mut text, &outbox.report());
@@ -211,7 +220,7 @@ fn collector(text: &mut Text, report: &Report, limit: usize) {
     }
     let durable = &report.durable;
     text.family("tampu_collector_durable_seconds", "histogram", "How long batches took from the bus to the disk.");
-    text.histogram(&BOUNDS_US, &durable.counts, durable.sum_us);
+    text.histogram(&[], &BOUNDS_US, &durable.counts, durable.sum_us);
     let archive = &report.archive;
     for (name, help, value) in [
         ("tampu_collector_streams", "Streams of writers that are here.", report.streams),

@@ -42,14 +42,14 @@ impl Text {
     }
 
     /// Writes the series of a histogram whose bounds are in microseconds; there is one count more than bounds.
-    pub(super) fn histogram(&mut self, bounds_us: &[u64], counts: &[u64], sum_us: u64) {
+    pub(super) fn histogram(&mut self, labels: &[(&str, &str)], bounds_us: &[u64], counts: &[u64], sum_us: u64) {
         let mut total = 0;
         for (number, count) in counts.iter().enumerate() {
             total += count;
             let bound = bounds_us.get(number).map_or_else(|| "+Inf".to_owned(), |bound| seconds(*bound));
-            self.series("_bucket", &[("le", &bound)], total);
+            self.series("_bucket", &[labels, &[("le", &bound)]].concat(), total);
         }
-        self.series("_sum", &[], seconds(sum_us)).series("_count", &[], total);
+        self.series("_sum", labels, seconds(sum_us)).series("_count", labels, total);
     }
 
     pub(super) fn finish(self) -> String {
@@ -70,7 +70,7 @@ mod tests {
     fn the_text_is_as_the_format_has_it() {
         let mut text = Text::default();
         text.family("a_total", "counter", "What \\ it\nis.").value(&[("x", "a\"b\\c\nd"), ("y", "")], 1);
-        text.family("h", "histogram", "H.").histogram(&[1000, 2_500_000], &[1, 2, 3], 1_500_000);
+        text.family("h", "histogram", "H.").histogram(&[], &[1000, 2_500_000], &[1, 2, 3], 1_500_000);
         assert_eq!(
             text.finish(),
             "# HELP a_total What \\\\ it\\nis.\n# TYPE a_total counter\na_total{x=\"a\\\"b\\\\c\\nd\",y=\"\"} 1\n\

@@ -16,6 +16,7 @@ mod pushes;
 mod registrations;
 mod routes;
 mod schema;
+mod seen;
 mod sessions;
 mod site;
 mod time_steps;

@@ -217,6 +217,7 @@ fn every_route_does_what_the_document_says() {
         "/books/Shift/entries",
         json!({ "parent": 1, "attributes": [{ "name": "Author", "values": ["Max"] }], "text": "the fuse" }),
     );
+    assert!(get(&zoe, "/books/Shift/entries/2/looks").json()["days"].is_array());
     assert_eq!(get(&zoe, "/books/Shift/entries/2/thread").json()["entries"].as_array().unwrap().len(), 2);
     let mut content =
         json!({ "attributes": shown["attributes"], "text": "LHC:MAG-01/cur tripped twice", "attachments": shown["attachments"] });

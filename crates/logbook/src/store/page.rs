@@ -25,7 +25,7 @@ use crate::{
         marks::{marks, snippet},
         parse,
     },
-    search::{Count, Cursor, Hit, MAX_PAGE, MAX_PAGE_BYTES, Page, Search, Sort, Start, Stop, Stopped, is_hidden},
+    search::{Count, Cursor, Hit, MAX_PAGE, MAX_PAGE_BYTES, Page, Search, Sort, Start, Stop, Stopped, cost, is_hidden},
 };
 
 /// Maximum number of entries of a page that are read together, so that a page of very long ones holds few unused ones.
@@ -216,6 +216,7 @@ fn hits<I: SearchIndex>(
         if rows.is_empty() {
             continue;
         }
+        cost::look_at(rows.len() as u64);
         for (row, mut entry) in index.load(book_row, &rows, true)? {
             entry.content.keep_shown(search.shown_in(&book_row.book.name));
             if let Some(nth) = rows.iter().position(|known| *known == row) {

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Result, StoreError, error::WAIT};
+use super::{Result, StoreError, error::WAIT, report::ConnectionReport};
 
 /// A bounded set of connections.
 pub struct Pool<C> {
@@ -72,6 +72,13 @@ impl<C> Pool<C> {
     pub fn new(most: usize, make: impl Fn() -> Result<C> + Send + Sync + 'static, health: fn(&C) -> ConnectionHealth) -> Pool<C> {
         let state = Mutex::new(Waiting { idle: Vec::new(), made: 0, next: 0, turn: 0, left: BTreeSet::new() });
         Pool { make: Box::new(make), health, most, state, back: Condvar::new() }
+    }
+
+    /// Returns the numbers of connections and of waiting threads.
+    pub fn report(&self, used_to: &'static str) -> ConnectionReport {
+        let state = self.state.lock();
+        let waiting = (state.next - state.turn) as usize - state.left.len();
+        ConnectionReport { used_to, open: state.made, busy: state.made - state.idle.len(), waiting }
     }
 
     /// Returns an idle connection; waits for one in the order of arrival, at most [`WAIT`].

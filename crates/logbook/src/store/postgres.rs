@@ -25,7 +25,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
-use super::{Result, StoreError, pool::Pool};
+use super::{Result, StoreError, pool::Pool, report::StoreCounts};
 use crate::attachment::{Attachment, Sha, hex, stored_name::names};
 
 mod address;
@@ -37,10 +37,12 @@ mod entries;
 mod find;
 mod import;
 mod journal;
+mod looks;
 mod naming;
 mod purge;
 mod quota;
 mod records;
+mod report;
 mod restore;
 mod rows;
 mod session;
@@ -67,12 +69,13 @@ pub const WRITERS: usize = 4;
 /// The time limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Migrations of the database's layout, in order. The table `layout` holds the number of those that are done.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/names.sql"),
     include_str!("postgres/purges.sql"),
     include_str!("postgres/used.sql"),
     include_str!("postgres/threads.sql"),
+    include_str!("postgres/looks.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 1;
@@ -126,6 +129,7 @@ impl PostgresStore {
             known: Mutex::default(),
             purges: Mutex::default(),
             quota: Mutex::default(),
+            counts: StoreCounts::default(),
             milestones: Mutex::default(),
             watch: SearchWatch::default(),
             notified: Default::default(),
@@ -144,6 +148,12 @@ impl PostgresStore {
 
     /// Runs an action in one transaction, which is committed if the action succeeds.
     fn write<T>(&self, act: impl FnOnce(&mut PostgresTransaction<'_>) -> Result<T>) -> Result<T> {
+        let done = self.transact(act);
+        self.0.counts.count(&done);
+        done
+    }
+
+    fn transact<T>(&self, act: impl FnOnce(&mut PostgresTransaction<'_>) -> Result<T>) -> Result<T> {
         let session = self.0.writers.get()?;
         session.batch("BEGIN")?;
         let mut writing = PostgresTransaction::new(&session, &self.0);

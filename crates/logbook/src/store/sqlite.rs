@@ -27,6 +27,7 @@ use super::{
     Result, StoreError, now,
     pool::{ConnectionHealth, Pool},
     quota::Quota,
+    report::StoreCounts,
 };
 use crate::attachment::{Attachment, Blobs, stored_name::names};
 
@@ -37,14 +38,19 @@ mod find;
 mod import;
 mod index;
 mod journal;
+mod looks;
 mod naming;
+mod place;
 mod purge;
 mod quota;
 mod records;
+mod report;
 pub(super) mod restore;
 mod rows;
 mod tables;
 mod upkeep;
+
+pub use place::network_file_system;
 
 /// Connections that search at the same time: two per processor, at most this many. Further searches wait in the order
 /// of their arrival.
@@ -61,7 +67,7 @@ const BUSY: Duration = Duration::from_secs(30);
 /// Number of vocabulary words that the writer caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
 /// Migrations of the database's layout, in order. `user_version` holds the number of those that are done.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/records.sql"),
     include_str!("sqlite/late.sql"),
@@ -69,6 +75,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("sqlite/notes.sql"),
     include_str!("sqlite/used.sql"),
     include_str!("sqlite/threads.sql"),
+    include_str!("sqlite/looks.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 3;
@@ -86,6 +93,7 @@ pub struct SqliteStore {
     /// The number of commits so far, with a condition for waiting threads.
     commits: (Mutex<u64>, Condvar),
     quota: Mutex<Quota>,
+    counts: StoreCounts,
 }
 
 #[derive(Debug)]
@@ -119,14 +127,10 @@ impl SqliteStore {
     /// Opens the logbooks of a directory, and creates them if they are missing.
     pub fn open(dir: &Path) -> Result<SqliteStore> {
         let io = |error| StoreError::Io { path: dir.to_owned(), error };
-        fs::create_dir_all(dir).map_err(io)?;
         if let Some(kind) = network_file_system(dir) {
-            let why = format!(
-                "it is on {kind}, where processes do not surely share memory and locks, which SQLite's write-ahead log needs; \
-                 use a local disk, and back up to where this is"
-            );
-            return Err(StoreError::Directory { path: dir.to_owned(), why });
+            return Err(StoreError::Directory { path: dir.to_owned(), why: place::refusal(kind) });
         }
+        fs::create_dir_all(dir).map_err(io)?;
         let file = dir.join("book.db");
         let mut db = connect(&file, WRITER_CACHE, true)?;
         migrate(&mut db, dir)?;
@@ -151,6 +155,7 @@ impl SqliteStore {
             searchers,
             commits: Default::default(),
             quota: Mutex::default(),
+            counts: StoreCounts::default(),
         })
     }
 
@@ -165,6 +170,12 @@ impl SqliteStore {
 
     /// Runs an action in one transaction, which is committed if the action succeeds.
     fn write<T>(&self, act: impl FnOnce(&mut SqliteTransaction<'_>) -> Result<T>) -> Result<T> {
+        let done = self.transact(act);
+        self.counts.count(&done);
+        done
+    }
+
+    fn transact<T>(&self, act: impl FnOnce(&mut SqliteTransaction<'_>) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
         let Writer { db, known, version } = writer.deref_mut();
         let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -298,53 +309,9 @@ fn fill_names(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Returns the kind of file system of a directory if other hosts may share it.
-pub fn network_file_system(dir: &Path) -> Option<&'static str> {
-    rustix::fs::statfs(dir).ok().and_then(|found| network_kind(found.f_type as u64 & 0xffff_ffff))
-}
-
-/// Names file systems by the numbers of statfs(2). A FUSE file system may be local or remote, which cannot be distinguished.
-fn network_kind(number: u64) -> Option<&'static str> {
-    Some(match number {
-        0x6969 => "NFS",
-        0x517b => "SMB",
-        0xff53_4d42 => "CIFS",
-        0xfe53_4d42 => "SMB2",
-        0x5346_414f | 0x6b41_4653 => "AFS",
-        0x0bd0_0bd0 => "Lustre",
-        0x00c3_6400 => "Ceph",
-        0x4750_4653 => "GPFS",
-        0x1983_0326 => "BeeGFS",
-        0x0102_1997 => "9P",
-        0x7375_7245 => "Coda",
-        0x564c => "NCP",
-        0x2003_0528 => "OrangeFS",
-        0xaad7_aaea => "PanFS",
-        0x0116_1970 => "GFS2, which hosts share",
-        0x7461_636f => "OCFS2, which hosts share",
-        0x786f_4256 => "VirtualBox's shared folders",
-        0xbacb_acbc => "VMware's shared folders",
-        0x6573_5546 => "FUSE, a file system that a program serves",
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn network_file_systems_are_known_by_their_numbers() {
-        for (number, kind) in [(0x6969, "NFS"), (0xff53_4d42, "CIFS"), (0x0102_1997, "9P"), (0x6573_5546, "FUSE")] {
-            assert!(network_kind(number).is_some_and(|known| known.starts_with(kind)), "{kind}");
-        }
-        for (number, local) in
-            [(0xef53, "ext4"), (0x5846_5342, "XFS"), (0x9123_683e, "btrfs"), (0x0102_1994, "tmpfs"), (0x794c_7630, "overlay")]
-        {
-            assert_eq!(network_kind(number), None, "{local}");
-        }
-        assert_eq!(network_file_system(Path::new("/proc")), None);
-    }
 
     #[test]
     fn a_search_that_cannot_begin_leaves_its_connection_usable() {
@@ -402,7 +369,7 @@ mod tests {
         drop(store);
         let db = Connection::open(dir.path().join("book.db")).unwrap();
         let later = "ALTER TABLE revision DROP COLUMN note; DROP TRIGGER attached_more; DROP TRIGGER attached_less; DROP TABLE used; \
-                     DROP TABLE thread; ALTER TABLE attached DROP COLUMN by; ALTER TABLE attached DROP COLUMN size";
+                     DROP TABLE thread; ALTER TABLE attached DROP COLUMN by; ALTER TABLE attached DROP COLUMN size; DROP TABLE look";
         db.execute_batch(&format!("DROP TABLE stored_name; {later}; PRAGMA user_version = {NAMES}")).unwrap();
         drop(db);
         let store = SqliteStore::open(dir.path()).unwrap();
@@ -425,7 +392,7 @@ mod tests {
         drop(store);
         let db = Connection::open(dir.path().join("book.db")).unwrap();
         let before = "DROP TRIGGER attached_more; DROP TRIGGER attached_less; DROP TABLE used; ALTER TABLE attached DROP COLUMN by; \
-                      ALTER TABLE attached DROP COLUMN size; DROP TABLE thread";
+                      ALTER TABLE attached DROP COLUMN size; DROP TABLE thread; DROP TABLE look";
         db.execute_batch(&format!("{before}; PRAGMA user_version = {USED}")).unwrap();
         drop(db);
         let store = SqliteStore::open(dir.path()).unwrap();
@@ -448,7 +415,7 @@ mod tests {
         }
         drop(store);
         let db = Connection::open(dir.path().join("book.db")).unwrap();
-        db.execute_batch(&format!("DROP TABLE thread; PRAGMA user_version = {}", USED + 1)).unwrap();
+        db.execute_batch(&format!("DROP TABLE thread; DROP TABLE look; PRAGMA user_version = {}", USED + 1)).unwrap();
         drop(db);
         let store = SqliteStore::open(dir.path()).unwrap();
         let page = store.search(&Search { sort: Sort::Thread, ..Search::default() }, &Stop::default()).unwrap();

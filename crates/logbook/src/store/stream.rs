@@ -14,7 +14,7 @@ use tampu_types::Time;
 
 use super::{
     book_row::{BookRow, OrderKey, first_row, rows_of, sort_key},
-    index::{Along, SearchEnd, SearchIndex},
+    index::{Along, EachKey, SearchEnd, SearchIndex},
 };
 use crate::{
     entry::Entry,
@@ -23,7 +23,7 @@ use crate::{
         candidates::{MAX_EXPANSION, Want},
         eval::Subject,
     },
-    search::{Sort, Stop, Stopped, is_hidden},
+    search::{Sort, Stop, Stopped, cost, is_hidden},
 };
 
 /// The number of entries checked along an order before all rows of the index are fetched.
@@ -175,7 +175,24 @@ impl<I: SearchIndex> Stream<'_, I> {
         if *self.want == Want::Nothing || first > last {
             return Ok(());
         }
-        self.index.each_row(self.book_row, self.want, (first, last), descending, self.stop, &mut act)
+        let mut rows = 0;
+        let done = self.index.each_row(self.book_row, self.want, (first, last), descending, self.stop, &mut |row| {
+            rows += 1;
+            act(row)
+        });
+        cost::look_at(rows);
+        done
+    }
+
+    /// Steps through an order from a position on.
+    fn along(&self, order: Along, after: Option<&OrderKey>, act: EachKey<'_>) -> std::result::Result<(), SearchEnd> {
+        let mut rows = 0;
+        let done = self.index.along(self.book_row, order, after, self.descending, &mut |place| {
+            rows += 1;
+            act(place)
+        });
+        cost::look_at(rows);
+        done
     }
 
     /// Passes the entries of a batch that match these parts of the query to `act`, in their order, until `act` returns
@@ -204,6 +221,7 @@ impl<I: SearchIndex> Stream<'_, I> {
         let entries = if rows.is_empty() {
             Vec::new()
         } else {
+            cost::look_at(rows.len() as u64);
             self.index.load(self.book_row, &rows, parts.iter().any(|part| reads_text(part)))?
         };
         // A regular expression can be stopped within an entry; its result then has no meaning.
@@ -286,7 +304,7 @@ impl<I: SearchIndex> Stream<'_, I> {
                 found.push(place);
                 Ok(found.len() < enough)
             };
-            self.index.along(self.book_row, order, after.as_ref(), self.descending, &mut |place| {
+            self.along(order, after.as_ref(), &mut |place| {
                 if self.is_passed(&place, after.as_ref()) || held.as_ref().is_some_and(|held| !held.contains(&place.row)) {
                     return Ok(true);
                 }
@@ -334,7 +352,7 @@ impl<I: SearchIndex> Stream<'_, I> {
             found.push(place);
             Ok(found.len() < enough)
         };
-        self.index.along(self.book_row, order, after, self.descending, &mut |place| {
+        self.along(order, after, &mut |place| {
             if self.is_passed(&place, after) {
                 return Ok(true);
             }
@@ -368,6 +386,7 @@ impl<I: SearchIndex> Stream<'_, I> {
     ) -> std::result::Result<(), SearchEnd> {
         let mut places = Vec::with_capacity(rows.len());
         for rows in rows.chunks(I::TOGETHER) {
+            cost::look_at(rows.len() as u64);
             let entries = self.index.load(self.book_row, rows, false)?;
             places.extend(entries.into_iter().map(|(row, entry)| OrderKey { key: self.key(&entry), row }));
         }

@@ -6,10 +6,12 @@ use serde_json::Value;
 use tampu_types::Time;
 
 use super::error::StoreError;
+use super::looks::Looks;
 use super::model::{BookInfo, DeletedBook, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
 use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};
+use super::report::Reports;
 use crate::{
     attachment::{Attachment, Bytes, Sha, Upload},
     book::{
@@ -201,5 +203,5 @@ pub trait PeopleStore: Entries + Records {}
 impl<T: Entries + Records + ?Sized> PeopleStore for T {}
 
 /// A whole store, with the operations that need the data themselves.
-pub trait Store: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance {}
-impl<T: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + ?Sized> Store for T {}
+pub trait Store: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports {}
+impl<T: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports + ?Sized> Store for T {}

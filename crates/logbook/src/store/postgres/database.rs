@@ -14,7 +14,7 @@ use super::{
     session::Session,
     watch::SearchWatch,
 };
-use crate::store::{Result, pool::Pool, quota::Quota};
+use crate::store::{Result, pool::Pool, quota::Quota, report::StoreCounts};
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
@@ -45,6 +45,7 @@ pub struct Database {
     /// The number of purges that each book had when its words were known.
     pub purges: Mutex<HashMap<i64, i64>>,
     pub quota: Mutex<Quota>,
+    pub counts: StoreCounts,
     pub milestones: Mutex<HashMap<i64, Arc<Milestones>>>,
     pub watch: SearchWatch,
     /// The number of notifications so far, with a condition for waiting threads.

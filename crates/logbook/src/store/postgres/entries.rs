@@ -16,7 +16,7 @@ use crate::{
         change::{BookChange, BookEdit},
     },
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
-    search::{MAX_PAGE, Page, Search, Stop},
+    search::{MAX_PAGE, Page, Search, Stop, cost::measured},
     store::{
         BookInfo, Entries, EntryEdit, HistoryPage, PagePart, Result, StoreError, ThreadPage, Transactions,
         book_changes::{BOOK_CHANGE, change_name, change_of},
@@ -179,7 +179,7 @@ impl Entries for PostgresStore {
     }
 
     fn search(&self, search: &Search, stop: &Stop) -> Result<Page> {
-        self.find_page(search, stop)
+        measured(search, || self.find_page(search, stop))
     }
 }
 

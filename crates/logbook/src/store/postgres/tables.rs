@@ -367,6 +367,8 @@ impl Tables for PostgresTransaction<'_> {
             "INSERT INTO attached SELECT sha, $3, $4, by, size FROM attached WHERE book = $1 AND id = $2 ON CONFLICT DO NOTHING";
         self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
         self.session.execute("DELETE FROM attached WHERE book = $1 AND id = $2", &[&from.0, &from_id])?;
+        let sql = "UPDATE look SET book = $3, id = $4 WHERE book = $1 AND id = $2";
+        self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::{
         change::{BookChange, BookEdit},
     },
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
-    search::{Page, Search, Stop},
+    search::{Page, Search, Stop, cost::measured},
     store::{
         Attachments, BookInfo, Entries, EntryEdit, HistoryPage, PagePart, ThreadPage, Transactions,
         book_changes::{BOOK_CHANGE, change_name, change_of},
@@ -155,7 +155,7 @@ impl Entries for SqliteStore {
     }
 
     fn search(&self, search: &Search, stop: &Stop) -> Result<Page> {
-        self.find_page(search, stop)
+        measured(search, || self.find_page(search, stop))
     }
 }
 

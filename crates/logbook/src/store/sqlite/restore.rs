@@ -23,7 +23,7 @@ use crate::{
 const CACHE: i64 = 64 * 1024;
 
 /// The tables that both databases have with the same columns of numbers, texts and bytes.
-pub const TABLES: [(&str, &str); 9] = [
+pub const TABLES: [(&str, &str); 10] = [
     ("attribute", "num, folded"),
     ("tombstone", "book, id, gone, by, to_book, to_id"),
     ("revision", "book, id, number, at, by, what, content, note"),
@@ -31,6 +31,7 @@ pub const TABLES: [(&str, &str); 9] = [
     ("lock", "book, id, by, host, since, until"),
     ("draft", "number, owner, saved, draft"),
     ("saved_search", "owner, name, query"),
+    ("look", "book, id, day, looks"),
     ("imported", "book, id, digest, revision"),
     ("record", "kind, name, version, value"),
 ];
