@@ -54,6 +54,8 @@ pub struct Side {
     pub p99: f64,
     /// Processor time of the hub for a request, ms.
     pub cpu: f64,
+    /// Connections that went on with the keys of an earlier one, for each request.
+    pub resumed: f64,
 }
 
 /// A row of the table.
@@ -109,6 +111,7 @@ struct Sum {
     bytes: u64,
     seconds: f64,
     cpu: f64,
+    resumed: u64,
 }
 
 /// Returns an address of this host for a client. A hub gives each address a share, and a client of its own has one.
@@ -131,8 +134,8 @@ fn subject_target(hub: &Hub, subject: &Subject) -> Target {
 /// Lets clients ask one hub for a time.
 fn turn(hub: &Hub, subject: &Subject, clients: usize, time: Duration, sum: &mut Sum) -> Result<(), String> {
     let target = subject_target(hub, subject);
-    let work = || -> Result<(Vec<f64>, u64), String> {
-        let (mut times, mut bytes) = (Vec::new(), 0);
+    let work = || -> Result<(Vec<f64>, u64, u64), String> {
+        let (mut times, mut bytes, mut resumed) = (Vec::new(), 0, 0);
         let mut kept = if subject.opens { None } else { Some(client(hub, &target)?) };
         let end = Instant::now() + time;
         // Each client asks once at least, however short the time is.
@@ -140,11 +143,16 @@ fn turn(hub: &Hub, subject: &Subject, clients: usize, time: Duration, sum: &mut 
             let begun = Instant::now();
             bytes += match &mut kept {
                 Some(client) => client.fetch(&subject.path)?,
-                None => client(hub, &target)?.fetch(&subject.path)?,
+                None => {
+                    let mut client = client(hub, &target)?;
+                    let read = client.fetch(&subject.path)?;
+                    resumed += u64::from(client.is_resumed());
+                    read
+                }
             };
             times.push(begun.elapsed().as_secs_f64() * 1e3);
         }
-        Ok((times, bytes))
+        Ok((times, bytes, resumed))
     };
     let (cpu, begun) = (cpu_of(hub.pid()), Instant::now());
     let done: Vec<_> = std::thread::scope(|scope| {
@@ -153,9 +161,10 @@ fn turn(hub: &Hub, subject: &Subject, clients: usize, time: Duration, sum: &mut 
     })?;
     sum.seconds += begun.elapsed().as_secs_f64();
     sum.cpu += cpu_of(hub.pid()) - cpu;
-    for (times, bytes) in done {
+    for (times, bytes, resumed) in done {
         sum.times.extend(times);
         sum.bytes += bytes;
+        sum.resumed += resumed;
     }
     Ok(())
 }
@@ -170,6 +179,7 @@ impl Sum {
             median: at(&self.times, 0.5),
             p99: at(&self.times, 0.99),
             cpu: self.cpu * 1e3 / count,
+            resumed: self.resumed as f64 / count,
         }
     }
 }

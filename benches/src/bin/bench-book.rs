@@ -24,6 +24,9 @@ struct Options {
     /// And 1 000 000.
     #[arg(long)]
     million: bool,
+    /// And 5 000 000, which takes 20 GB of disk with SQLite, and several times that with PostgreSQL.
+    #[arg(long)]
+    five_million: bool,
     /// Only these: sqlite, postgres.
     #[arg(long, value_delimiter = ',', default_value = "sqlite,postgres")]
     only: Vec<String>,
@@ -63,6 +66,9 @@ fn bench(options: &Options) -> Result<(), String> {
     if options.million {
         sizes.push(1_000_000);
     }
+    if options.five_million {
+        sizes.push(5_000_000);
+    }
     for store in ["sqlite", "postgres"] {
         if !options.only.iter().any(|only| only == store) {
             continue;
@@ -97,7 +103,7 @@ fn one(options: &Options, tampu: &std::path::Path, store: &'static str, entries:
     found.rows = plan::searches(&hub, store, entries, options.samples)?;
     let time = Duration::from_secs_f64(options.seconds);
     for (searchers, writers) in [(1, 0), (4, 0), (16, 0), (16, 4)] {
-        found.crowds.push(plan::crowd(&hub, store, entries, searchers, writers, time)?);
+        found.crowds.push(plan::crowd(&hub, server.as_ref(), (store, entries), (searchers, writers), time)?);
     }
     found.posts = plan::posts(&hub, time)?;
     Ok(found)
@@ -132,11 +138,13 @@ fn tell_tables(found: &Found) {
         table.row(cells);
     }
     println!("{}", table.render());
-    let mut table = Table::new(&["at once", "searches/s", "posts/s", "an entry, ms", "p99"]);
+    let headings = ["at once", "searches/s", "posts/s", "an entry, ms", "p99", "hub CPU, ms", "database's", "clients'"];
+    let mut table = Table::new(&headings);
     for crowd in &found.crowds {
         let mut cells = vec![format!("{} searchers, {} writers", crowd.searchers, crowd.writers)];
         cells.extend([crowd.searches, crowd.posts].map(|value| format!("{value:.0}")));
-        cells.extend([crowd.probe, crowd.probe_p99].map(|value| format!("{value:.2}")));
+        let ms = [crowd.probe, crowd.probe_p99, crowd.hub_cpu, crowd.database_cpu, crowd.client_cpu];
+        cells.extend(ms.map(|value| format!("{value:.2}")));
         table.row(cells);
     }
     println!("{}", table.render());

@@ -98,13 +98,14 @@ fn issue(directory: &CertificateDir) -> Result<(), tampu_tls::TlsError> {
 fn table(cells: &[Cell]) -> Table {
     let headings =
         ["", "clients", "bytes", "plain/s", "TLS/s", "TLS:plain", "plain MB/s", "TLS MB/s", "plain ms", "TLS ms", "p99", "p99"];
-    let mut table = Table::new(&[&headings[..], &["hub CPU, ms", "TLS"]].concat());
+    let mut table = Table::new(&[&headings[..], &["hub CPU, ms", "TLS", "resumed"]].concat());
     for Cell { what, clients, bytes, plain, tls, ratio } in cells {
         let mut row = vec![what.clone(), clients.to_string(), bytes.to_string()];
         row.extend([plain.requests, tls.requests].map(|value| format!("{value:.1}")));
         row.push(format!("{ratio:.2}"));
         row.extend([plain.megabytes, tls.megabytes].map(|value| format!("{value:.1}")));
         row.extend([plain.median, tls.median, plain.p99, tls.p99, plain.cpu, tls.cpu].map(|value| format!("{value:.3}")));
+        row.push(format!("{:.2}", tls.resumed));
         table.row(row);
     }
     table

@@ -10,7 +10,9 @@ use std::{
 };
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-use rustls::{ClientConfig, ClientConnection, ProtocolVersion, StreamOwned, client::Resumption, pki_types::ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, StreamOwned, client::Resumption, pki_types::ServerName,
+};
 use serde_json::Value;
 use tampu_tls::client::{certificates, client_config};
 
@@ -186,6 +188,14 @@ impl Client {
                 Some(ProtocolVersion::TLSv1_3) => Ok(true),
                 other => Err(format!("{other:?} instead of TLS 1.3")),
             },
+        }
+    }
+
+    /// Returns true if the connection went on with the keys of an earlier one.
+    pub fn is_resumed(&self) -> bool {
+        match self.stream.get_ref() {
+            Stream::Plain(_) => false,
+            Stream::Tls(stream) => stream.conn.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
 

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tampu_tls::CertificateDir;
 
 use super::http::{Client, Target};
+use crate::process::cpu_of;
 
 /// Longest time for a process to start.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -44,7 +45,7 @@ impl Drop for Ended {
 
 /// A server of a database.
 pub struct Server {
-    _process: Ended,
+    process: Ended,
     directory: tempfile::TempDir,
 }
 
@@ -74,17 +75,33 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("postgres: {error}"))?;
-        let server = Server { _process: Ended(process), directory };
+        let server = Server { process: Ended(process), directory };
         // The server writes `ready` there when it accepts connections.
         let told = data.join("postmaster.pid");
         until("the database's server", || fs::read_to_string(&told).ok()?.contains("ready").then_some(()))?;
         Ok(server)
     }
 
+    /// Processor time of its processes, s.
+    pub fn cpu(&self) -> f64 {
+        let own = self.process.0.id();
+        let is_child = |pid: &u32| parent_of(*pid) == Some(own);
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let children = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_child);
+        // A process that has just ended is not in it; the hub keeps its connections.
+        cpu_of(own) + children.map(cpu_of).filter(|seconds| seconds.is_finite()).sum::<f64>()
+    }
+
     /// Address of the server.
     pub fn address(&self) -> String {
         format!("postgres://tampu@{}/postgres", self.directory.path().display().to_string().replace('/', "%2F"))
     }
+}
+
+/// Returns the process that has started another one.
+fn parent_of(pid: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
 /// Returns a command for a program of PostgreSQL, which does not run as root. Debian installs these programs in a

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     http::{Client, escaped},
-    place::Hub,
+    place::{Hub, Server},
     site::{BOOK, Chance, RARE, attributes, text},
 };
 use crate::process::{cpu_of, rss_of};
@@ -62,6 +62,10 @@ pub struct Crowd {
     pub probe: f64,
     /// The 99th percentile of that latency.
     pub probe_p99: f64,
+    /// Processor time for a search or post, ms: of the hub, of the database's server, and of this program's clients.
+    pub hub_cpu: f64,
+    pub database_cpu: f64,
+    pub client_cpu: f64,
 }
 
 /// Returns the value at a share of sorted values.
@@ -158,12 +162,13 @@ fn post(client: &mut Client, chance: &mut Chance, number: u32, file: Option<&[u8
 /// Measures clients that search without a pause, clients that post, and one client that reads an entry now and then.
 pub fn crowd(
     hub: &Hub,
-    store: &'static str,
-    entries: u32,
-    searchers: usize,
-    writers: usize,
+    server: Option<&Server>,
+    (store, entries): (&'static str, u32),
+    (searchers, writers): (usize, usize),
     time: Duration,
 ) -> Result<Crowd, String> {
+    let cpu = || [cpu_of(hub.pid()), server.map_or(0.0, Server::cpu), cpu_of(std::process::id())];
+    let before = cpu();
     let paths: Vec<String> = kinds().into_iter().map(|(_, path)| path).collect();
     let (searched, posted) = (AtomicU64::new(0), AtomicU64::new(0));
     let end = Instant::now() + time;
@@ -204,10 +209,14 @@ pub fn crowd(
         }
         Ok::<_, String>(probes)
     })?;
+    let done = searched.load(Ordering::Relaxed) + posted.load(Ordering::Relaxed);
+    let now = cpu();
+    let [hub_cpu, database_cpu, client_cpu] = [0, 1, 2].map(|of| (now[of] - before[of]) * 1e3 / done as f64);
     probes.sort_by(f64::total_cmp);
     let a_second = |count: AtomicU64| count.into_inner() as f64 / time.as_secs_f64();
     let (searches, posts) = (a_second(searched), a_second(posted));
-    Ok(Crowd { store, entries, searchers, writers, searches, posts, probe: at(&probes, 0.5), probe_p99: at(&probes, 0.99) })
+    let (probe, probe_p99) = (at(&probes, 0.5), at(&probes, 0.99));
+    Ok(Crowd { store, entries, searchers, writers, searches, posts, probe, probe_p99, hub_cpu, database_cpu, client_cpu })
 }
 
 /// Measures posts a second, each with an attachment, by four clients at a time.
