@@ -199,6 +199,21 @@ fn registrations_are_mailed() {
     register(&office.visitors, "/Asked/", "three");
     let (to, text) = office.mail();
     assert!(to == ["root@example.org"] && text.contains("'three' waits for approval") && text.contains(URL), "{to:?} {text}");
+    // The link of the mail decides without a login; to look at it decides nothing.
+    register(&office.visitors, "/Asked/", "four");
+    let text = office.mail().1.replace("=\r\n", "").replace("=3D", "=");
+    let link = text.lines().find_map(|line| line.strip_prefix(URL).filter(|rest| rest.starts_with("/?approval="))).unwrap();
+    let page = office.visitors.desk.get(link).text();
+    assert!(page.contains("four@example.org") && page.contains("value=\"approve\""), "{page}");
+    assert_eq!(office.visitors.desk.get(&format!("{}x", &link[..link.len() - 1])).status, StatusCode::NOT_FOUND);
+    assert!(office.visitors.send(&link.replace("=", "=a"), &[("act", "approve")]).status == StatusCode::NOT_FOUND);
+    assert_eq!(office.visitors.people.registrations().unwrap().len(), 2);
+    let form = [("act", "approve")];
+    assert!(office.visitors.desk.fields(link, &form).text().contains("The registration of four is approved"));
+    assert!(office.visitors.people.user("four").is_ok());
+    let (to, text) = office.mail();
+    assert!(to == ["four@example.org"] && text.contains("was approved"), "{to:?} {text}");
+    assert!(office.visitors.desk.fields(link, &form).text().contains("Somebody has decided already"));
     let id = office.visitors.people.registrations().unwrap()[0].id.clone();
     office.visitors.enter("root");
     office.visitors.send("/", &[("cmd", "Users"), ("act", "approve"), ("registration", &id)]);

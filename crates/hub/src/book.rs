@@ -13,33 +13,30 @@
 //! | the follower of an ELOG | [`follow`] |
 //! | mails by the rules of users; webhooks | `notifier`, `hooks` |
 //! | entries by mail | `mail_in` |
+//! | the file with the address of a running logbook | `location` |
+//! | settings of people, pages and mail | `site` |
+//! | errors of the start | `error` |
 //!
 //! One listener serves everything: the API below `/api/v1`, ELOG's pages below a prefix. A second listener can serve
 //! ELOG's pages alone. Plain functions on values make the responses; only [`crate::http::server`] uses sockets.
 
 use std::{
     fs, io,
-    io::Write,
     net::{SocketAddr, TcpListener},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tampu_bus::host::{incarnation, is_over};
+use tampu_bus::host::incarnation;
 use tampu_elog::pages::{Site, SiteConfig, Zone};
-use tampu_log::{Logger, info, warning};
+use tampu_log::{Logger, warning};
 use tampu_logbook::{
-    mail::{MailError, MailSettings, Outbox, outbox::MailNews},
-    people::{People, PeopleError, registry::Settings, token::secret},
+    mail::{MailSettings, Outbox},
+    people::People,
     render::cache::RenderCache,
-    store::{Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+    store::{Store, postgres::PostgresStore, sqlite::SqliteStore},
 };
 use tampu_tls::ServerCertificate;
-use tampu_types::Incarnation;
 
 use crate::{
     api::{self, call::principal_of, push::Pushes, staging::Staging},
@@ -55,90 +52,37 @@ use crate::{
         server::{Limits, Listener, Server},
     },
     listen::ListenAddress,
-    login::{LoginError, Logins, oidc, settings::LoginSettings},
+    login::{Logins, oidc, settings::LoginSettings},
     rules::Rules,
 };
+pub use error::BookError;
 use guests::Openness;
+pub(crate) use location::LocationKeeper;
+pub use location::{BookLocation, LOCATION_FILE, locate};
+use location::{read_location, write_location};
 use look_counter::LookCounter;
 use report::BookReporter;
 use request_log::RequestLog;
 pub use settings::DIRECTORY;
 use settings::{BookSettings, PORT};
+use site::{people_settings, site_config, site_secret, start_mail};
 
 pub mod elog;
+mod error;
 pub mod follow;
 pub mod guests;
 mod hooks;
+mod location;
 pub mod look_counter;
 mod mail_in;
 mod notifier;
 pub mod report;
 pub mod request_log;
 pub mod settings;
+mod site;
 
 /// The name of the logger for administrative actions.
 const AUDIT: &str = "audit";
-/// The file in the domain's run-time directory that holds the logbook's address, for the owner's programs.
-pub const LOCATION_FILE: &str = "book.json";
-
-/// The address of a running logbook and the token of its owner. Only the hub's own user can read the file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BookLocation {
-    /// The address of the API's host, as `http://127.0.0.1:7449`. With https its name is one of the certificate.
-    pub url: String,
-    /// The address to connect to, if the name of `url` may mean another one.
-    #[serde(default)]
-    pub address: Option<SocketAddr>,
-    /// A file of certificates to trust, with https.
-    #[serde(default)]
-    pub trusted: Option<PathBuf>,
-    /// The owner's token.
-    pub token: String,
-    /// The directory of the logbook, if it is in one.
-    #[serde(default)]
-    pub directory: Option<PathBuf>,
-    /// The incarnation of the hub that wrote this.
-    #[serde(default)]
-    pub life: Option<Incarnation>,
-}
-
-impl BookLocation {
-    /// Returns true if the hub that wrote this has ended without removing it. By then another program may have the
-    /// address. It must not get the token.
-    pub fn is_left(&self) -> bool {
-        self.life.is_some_and(is_over)
-    }
-}
-
-/// Errors of starting the logbook.
-#[derive(Debug, thiserror::Error)]
-pub enum BookError {
-    /// The store cannot be opened.
-    #[error("the logbook: {0}")]
-    Store(#[from] StoreError),
-    /// The users cannot be read.
-    #[error("the logbook's users: {0}")]
-    People(#[from] PeopleError),
-    /// The sender of mail cannot start.
-    #[error("the logbook's mail: {0}")]
-    Mail(#[from] MailError),
-    /// The zone of the configuration is unknown.
-    #[error("the logbook's zone: {0}")]
-    Zone(String),
-    /// The address cannot be bound.
-    #[error("the logbook cannot be served at {address}: {why}{}", listen_advice(.why))]
-    Listen { address: SocketAddr, why: io::Error },
-    /// A login method cannot be started.
-    #[error("the logbook: {0}")]
-    Login(#[from] LoginError),
-    /// A thread cannot be started, or the file with the address cannot be written.
-    #[error("the logbook: {what}: {why}")]
-    Io {
-        /// The part that failed.
-        what: String,
-        why: io::Error,
-    },
-}
 
 /// A running logbook. Dropping it shuts it down in order.
 pub struct Book {
@@ -210,19 +154,6 @@ pub(crate) fn holder_of(port: u16, run: &Path) -> String {
         (_, Some(uid)) => format!("a program of user {uid} (not yours: give it no password)"),
         (Some(name), None) => format!("the hub of domain '{name}'"),
         (None, None) => "another program".to_owned(),
-    }
-}
-
-/// Returns the remedy for an address that cannot be listened at.
-fn listen_advice(why: &io::Error) -> &'static str {
-    match why.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; another program has the port: give another one with --book-listen or --elog-listen ([book] listen, elog_listen), \
-             or port 0 for any free one"
-        }
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need the capability CAP_NET_BIND_SERVICE, or take a higher one",
-        io::ErrorKind::AddrNotAvailable => "; this computer has no such address",
-        _ => "",
     }
 }
 
@@ -367,6 +298,7 @@ impl Book {
                 zone: settings.zone().unwrap_or_default(),
                 longest: settings.attachment_mb << 20,
                 logger: given.logger.named("mail"),
+                cleaned: Default::default(),
             })
             .map_err(io(&what))
         });
@@ -521,97 +453,4 @@ fn base_url(address: SocketAddr, certificate: Option<&ServerCertificate>) -> Str
         None => format!("http://{address}"),
         Some(served) => format!("https://{}", name_for(&served.info(), address)),
     }
-}
-
-/// Starts the sender of mail, with its news in the log.
-fn start_mail(settings: &MailSettings, book: &BookSettings, directory: &Path, logger: &Logger) -> Result<Arc<Outbox>, BookError> {
-    let logger = logger.named("mail");
-    let news = move |news: MailNews| match news {
-        MailNews::Away(why) => warning!(logger, "no mail can be sent: {why}; mails wait, and the hub retries"),
-        MailNews::Back => info!(logger, "the mail server works again"),
-        MailNews::Failed { id, to, why } => {
-            warning!(logger, "the mail {id} to {to} failed: {why}; 'tampu mail queue' lists, retries and drops it")
-        }
-        MailNews::Fault(why) => warning!(logger, "the queue of mails: {why}"),
-    };
-    let hooks = hooks::poster(book).map_err(MailError::Message)?;
-    Ok(Arc::new(Outbox::with_hooks(settings.clone(), directory, news, hooks)?))
-}
-
-fn people_settings(settings: &BookSettings) -> Settings {
-    let owner = std::env::var("USER").ok().filter(|name| tampu_logbook::people::user::check_name(name).is_ok());
-    Settings {
-        guests: settings.guests.rights(),
-        accept_elog_hashes: settings.accept_elog_hashes,
-        idle: Duration::from_secs(u64::from(settings.session_idle_h) * 3600),
-        longest: Duration::from_secs(u64::from(settings.session_days) * 86_400),
-        owner: owner.unwrap_or_else(|| "owner".to_owned()),
-    }
-}
-
-/// Makes the configuration of ELOG's pages below a path.
-fn site_config(settings: &BookSettings, store: &dyn Store, prefix: &str) -> Result<SiteConfig, BookError> {
-    Ok(SiteConfig {
-        prefix: prefix.to_owned(),
-        url: settings.elog_url.clone(),
-        zone: settings.zone().map_err(|why| BookError::Zone(why.to_string()))?,
-        themes: settings.elog_themes.clone(),
-        secret: site_secret(store)?,
-        search_time: Duration::from_millis(settings.search_ms),
-        image_hosts: settings.image_hosts.clone(),
-        password_in_address: settings.password_in_address,
-        raw_csv: settings.raw_csv,
-        ..SiteConfig::default()
-    })
-}
-
-/// Returns the secret that signs forms. All hubs on one store have the same.
-fn site_secret(store: &dyn Store) -> Result<[u8; 32], BookError> {
-    use sha2::{Digest, Sha256};
-    let text = loop {
-        if let Some(record) = store.record("site", "secret")? {
-            break record.value.as_str().unwrap_or_default().to_owned();
-        }
-        let made = secret().map_err(PeopleError::from)?;
-        match store.put_record("site", "secret", &json!(made), Some(0)) {
-            // Another hub wrote the secret first.
-            Err(StoreError::RecordChanged { .. }) => {}
-            done => {
-                done?;
-            }
-        }
-    };
-    Ok(Sha256::digest(text.as_bytes()).into())
-}
-
-/// The file that says where the logbook is, and its content.
-pub(crate) struct LocationKeeper(PathBuf, BookLocation);
-
-impl LocationKeeper {
-    /// Writes the file again if it has vanished with its directory. It waits until the directory is there again.
-    pub(crate) fn restore(&self) {
-        if !self.0.exists() {
-            let _ = write_location(&self.0, &self.1);
-        }
-    }
-}
-
-fn write_location(path: &Path, place: &BookLocation) -> io::Result<()> {
-    let text = serde_json::to_string(place).map_err(io::Error::other)?;
-    let new = path.with_extension("new");
-    let _ = fs::remove_file(&new);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    drop(file);
-    fs::rename(new, path)
-}
-
-fn read_location(path: &Path) -> Option<BookLocation> {
-    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
-}
-
-/// Reads the address of a domain's logbook, if a hub of this host serves it. A killed hub leaves its file behind
-/// ([`BookLocation::is_left`]).
-pub fn locate(run: &Path) -> Option<BookLocation> {
-    read_location(&run.join(LOCATION_FILE))
 }

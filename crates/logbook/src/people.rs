@@ -28,6 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod access;
+pub mod approval_link;
 pub mod attempts;
 mod authorize;
 pub mod caller;

@@ -13,6 +13,7 @@ use crate::pages::{
     settings::BookSettings,
 };
 
+pub mod approval;
 mod book_names;
 pub mod dialog;
 pub mod forgot;

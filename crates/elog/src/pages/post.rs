@@ -16,7 +16,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use http::{StatusCode, header::CONTENT_LENGTH};
+use http::{Method, StatusCode, header::CONTENT_LENGTH};
 use tampu_logbook::{
     entry::EntryRef,
     people::{Caller, PeopleError, Right},
@@ -60,6 +60,10 @@ pub fn outside(request: &PageRequest<'_>, incoming: HttpRequest<'_>) -> Response
         Ok(form) => form,
         Err(answer) => return *answer,
     };
+    if request.query.get(account::approval::TOKEN).is_some() {
+        // The token is the proof, and another site does not have it.
+        return account::approval::answer(request, &Method::POST, &form);
+    }
     let command = form.get("cmd").and_then(PageCommand::named);
     let logs_out = command == Some(PageCommand::Logout);
     let is_own = || csrf::is_own_form(request, form.get(csrf::FIELD));

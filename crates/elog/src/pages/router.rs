@@ -76,6 +76,9 @@ impl<'a> PageRequest<'a> {
             return account::unsubscribe::answer(&self, incoming.method());
         }
         match *incoming.method() {
+            Method::GET | Method::HEAD if self.query.get(account::approval::TOKEN).is_some() => {
+                account::approval::answer(&self, incoming.method(), &sent::ReceivedForm::of_query(""))
+            }
             Method::POST => post::outside(&self, incoming),
             Method::GET if self.logs_in() => self.log_in_by_address(None, &incoming),
             Method::GET | Method::HEAD => match self.command() {

@@ -6,7 +6,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tampu_logbook::mail::{MailSettings, MailTls};
+use tampu_logbook::{
+    mail::{MailSettings, MailTls},
+    store::{Records, sqlite::SqliteStore},
+};
 
 use crate::site::{Client, Site};
 
@@ -146,6 +149,44 @@ fn digests_wait_and_rights_are_asked_again() {
     site.owner().entry("by the owner");
     let mails = take(&site, 1);
     assert_eq!(mails.iter().map(|mail| mail.1.as_str()).collect::<Vec<_>>(), ["zoe@example.org"], "{mails:?}");
+}
+
+#[test]
+fn a_digest_is_sent_at_its_time() {
+    let mut site = site();
+    site.shift();
+    let user = |site: &Site, login: &str| site.user(json!({ "login": login, "email": format!("{login}@example.org") }));
+    let (zoe, kim) = (user(&site, "zoe"), user(&site, "kim"));
+    let grants = json!({ "grants": [{ "to": "everybody", "may": ["read", "write"] }], "policy": { "kind": "free" } });
+    site.owner().put("/books/Shift/access", grants).is(200);
+    add(&kim, "kim", json!({ "digest": "daily" }));
+    let (first, second) = (zoe.entry("a first entry"), zoe.entry("a second entry"));
+    let waiting = |site: &Site| site.hub.as_ref().unwrap().book().unwrap().store().record("notify-due", "kim").unwrap();
+    let until = Instant::now() + PATIENCE;
+    while waiting(&site).is_none_or(|record| record.value["entries"].as_array().unwrap().len() < 2) {
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // While the hub is away, the time of the digest comes.
+    site.restart(|book| {
+        let store = SqliteStore::open(book).unwrap();
+        let mut value = store.record("notify-due", "kim").unwrap().unwrap().value;
+        for entry in value["entries"].as_array_mut().unwrap() {
+            entry["due"] = json!(1);
+        }
+        store.put_record("notify-due", "kim", &value, None).unwrap();
+    });
+    let mails = take(&site, 1);
+    let [(subject, to, text)] = &mails[..] else { panic!("one mail has both entries: {mails:?}") };
+    assert_eq!(to, "kim@example.org");
+    for entry in [first, second] {
+        assert!(text.contains(&format!("https://log.example.org/elog/Shift/{entry}")), "{subject} {text}");
+    }
+    let until = Instant::now() + PATIENCE;
+    while waiting(&site).is_some() {
+        assert!(Instant::now() < until, "what was sent waits no longer");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

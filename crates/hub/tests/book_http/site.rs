@@ -14,6 +14,7 @@ pub const PASSWORD: &str = "correct horse";
 pub struct Site {
     pub hub: Option<Hub>,
     pub url: String,
+    config: Config,
     _directory: TempDir,
 }
 
@@ -78,9 +79,19 @@ impl Site {
         let mut config = Config::isolated(directory.path());
         change(&mut config);
         config.roles = vec![Role::Node, Role::Book];
-        let hub = Hub::start(config).unwrap();
+        let hub = Hub::start(config.clone()).unwrap();
         let url = hub.book().unwrap().url().unwrap();
-        Site { hub: Some(hub), url, _directory: directory }
+        Site { hub: Some(hub), url, config, _directory: directory }
+    }
+
+    /// Stops the hub, changes the directory of its data, and starts it again.
+    pub fn restart(&mut self, change: impl FnOnce(&std::path::Path)) {
+        let directory = self.directory();
+        self.hub = None;
+        change(&directory.join("book"));
+        let hub = Hub::start(self.config.clone()).unwrap();
+        self.url = hub.book().unwrap().url().unwrap();
+        self.hub = Some(hub);
     }
 
     /// Returns the directory of the domain's data.

@@ -15,16 +15,30 @@ pub fn new_password(user: &User, site: &str, link: &str) -> Mail {
     Mail { to: vec![user.email.clone()], subject: "New password for the logbook".to_owned(), text, ..Mail::default() }
 }
 
-/// Makes the mail to administrators about a registration; `None` if no administrator has an address. With `waits`, an
-/// administrator has to approve it.
-pub fn registered(users: &[User], new: &User, from: &str, waits: bool, site: Option<&str>) -> Option<Mail> {
+/// The decision about a registration.
+#[derive(Debug, Clone, Copy)]
+pub enum Decision<'a> {
+    /// It is an account at once.
+    Made,
+    /// An administrator has to approve it: with the link of the mail, if there is one.
+    Waits(Option<&'a str>),
+}
+
+/// Makes the mail to administrators about a registration; `None` if no administrator has an address.
+pub fn registered(users: &[User], new: &User, from: &str, decision: Decision<'_>, site: Option<&str>) -> Option<Mail> {
     let admins = users.iter().filter(|user| user.admin && !user.inactive && is_mail_address(&user.email));
     let to: Vec<String> = admins.map(|user| user.email.clone()).collect();
     let page = site.map_or_else(|| "the page 'Users' of the logbook".to_owned(), |site| format!("{site}/?cmd=Users"));
-    let (subject, rest) = if waits {
-        ("waits for approval", format!("Approve or refuse the registration on\n{page}\n"))
-    } else {
-        ("has registered", format!("All users are on\n{page}\n"))
+    let (subject, rest) = match decision {
+        Decision::Made => ("has registered", format!("All users are on\n{page}\n")),
+        Decision::Waits(None) => ("waits for approval", format!("Approve or refuse the registration on\n{page}\n")),
+        Decision::Waits(Some(link)) => (
+            "waits for approval",
+            format!(
+                "Approve or refuse the registration, without a login, on\n{link}\n\
+                 Keep this address for yourself: it decides, until somebody has decided. All registrations are on\n{page}\n"
+            ),
+        ),
     };
     let text = format!(
         "The user '{}' {subject}.\n\nFull name: {}\nE-mail: {} (nobody has checked it)\nFrom: {from}\n\n{rest}",

@@ -6,7 +6,7 @@
 
 use http::StatusCode;
 use tampu_logbook::{
-    mail::accounts::registered,
+    mail::accounts::{Decision, registered},
     people::{NewAccount, People, PeopleError, password::SHORTEST, session, user::User},
 };
 
@@ -106,7 +106,8 @@ pub fn register(request: &PageRequest<'_>, policy: AccountPolicy, sent: &Receive
                     email: registration.email.clone(),
                     ..User::new(&registration.login)
                 };
-                let answer = with_notice(request, people, answer, &user, true);
+                let link = super::approval::address(request, &registration.id);
+                let answer = with_notice(request, people, answer, &user, Decision::Waits(link.as_deref()));
                 response::done(answer, format!("registration {} of '{}' waits for approval", registration.id, registration.login))
             }
             Err(error) => refused(error),
@@ -119,7 +120,7 @@ pub fn register(request: &PageRequest<'_>, policy: AccountPolicy, sent: &Receive
             set_cookie(&mut answer, &session::cookie(&secret, people.settings().longest, request.base.starts_with("https://")));
             if policy.self_register == 2 {
                 let user = User { full_name: new.full_name.clone(), email: new.email.clone(), ..User::new(&new.login) };
-                answer = with_notice(request, people, answer, &user, false);
+                answer = with_notice(request, people, answer, &user, Decision::Made);
             }
             response::done(answer, format!("user '{}' registered", new.login))
         }
@@ -128,13 +129,13 @@ pub fn register(request: &PageRequest<'_>, policy: AccountPolicy, sent: &Receive
 }
 
 /// Mails a registration to the administrators of the site. A mail that cannot be queued is logged.
-fn with_notice(request: &PageRequest<'_>, people: &People, mut answer: Response, new: &User, waits: bool) -> Response {
+fn with_notice(request: &PageRequest<'_>, people: &People, mut answer: Response, new: &User, decision: Decision<'_>) -> Response {
     let Some(outbox) = &request.site.mail else { return answer };
     // A request could name another host.
     let url = request.site.config.url.trim_end_matches('/');
     let site = (!url.is_empty()).then_some(url);
     let queued = people.users().map_err(|error| error.to_string()).and_then(|users| {
-        let mail = registered(&users, new, &request.caller.from.to_string(), waits, site);
+        let mail = registered(&users, new, &request.caller.from.to_string(), decision, site);
         mail.map_or(Ok(()), |mail| outbox.send(&mail).map(drop).map_err(|error| error.to_string()))
     });
     if let Err(why) = queued {

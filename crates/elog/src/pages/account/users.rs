@@ -252,7 +252,7 @@ pub fn act(request: &PageRequest<'_>, sent: &ReceivedForm) -> Response {
 }
 
 /// Mails the approval to the user.
-fn mail_approval(request: &PageRequest<'_>, user: &User) -> Result<(), String> {
+pub(super) fn mail_approval(request: &PageRequest<'_>, user: &User) -> Result<(), String> {
     let url = request.site.config.url.trim_end_matches('/');
     let mail = approved(user, if url.is_empty() { &request.base } else { url });
     let (Some(outbox), Some(mail)) = (&request.site.mail, mail) else { return Ok(()) };

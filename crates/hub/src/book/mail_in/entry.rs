@@ -1,5 +1,7 @@
 //! A mail as an entry: its author, its place in a thread, attributes, text and files.
 
+use std::sync::atomic::Ordering;
+
 use mail_parser::{HeaderValue, Message, MessageParser, MimeHeaders};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -17,6 +19,10 @@ use crate::clock::now;
 
 /// The kind of the store's records of mails that became entries.
 const KIND: &str = "mail-in";
+/// The time, in nanoseconds, for which a mail is known, so that it becomes one entry. An MTA retries for five days.
+const REMEMBERED: i64 = 30 * 86_400_000_000_000;
+/// Pause, in nanoseconds, between two removals of old records.
+const CLEANED: i64 = 86_400_000_000_000;
 /// Files of one mail.
 const FILES: usize = 50;
 
@@ -79,8 +85,23 @@ pub fn post(site: &MailInSite, book: &str, text: &[u8]) -> Result<String, Refusa
     let at = site.store.post(new, uploads, &user.login)?;
     if let Some(name) = &name {
         site.store.put_record(KIND, name, &json!({ "id": at.id, "at": date.0 }), None)?;
+        forget_old(site, date.0)?;
     }
     Ok(format!("entry {} of {}", at.id, at.book))
+}
+
+/// Removes the records of mails that no MTA sends again, once a day.
+fn forget_old(site: &MailInSite, now: i64) -> Result<(), Refusal> {
+    let last = site.cleaned.load(Ordering::Relaxed);
+    if now - last < CLEANED || site.cleaned.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        return Ok(());
+    }
+    for (name, record) in site.store.records(KIND)? {
+        if record.value["at"].as_i64().unwrap_or_default() < now.saturating_sub(REMEMBERED) {
+            site.store.drop_record(KIND, &name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses mails of programs: answers to the logbook's own mails would go round.

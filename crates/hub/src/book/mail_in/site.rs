@@ -1,6 +1,6 @@
 //! What the mails become entries of.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicI64};
 
 use tampu_elog::pages::Zone;
 use tampu_log::Logger;
@@ -18,4 +18,6 @@ pub struct MailInSite {
     /// Largest attachment, in bytes.
     pub longest: u64,
     pub logger: Logger,
+    /// The time, in Unix nanoseconds, of the last removal of old records.
+    pub cleaned: AtomicI64,
 }
