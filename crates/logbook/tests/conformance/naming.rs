@@ -94,6 +94,7 @@ pub fn deleted_books_come_back(store: &dyn Store) {
     for name in ["Shift".to_owned(), format!("/deleted/{}", deleted.number)] {
         assert!(matches!(store.book(&name), Err(StoreError::NoBook(_))), "{name}");
         assert!(matches!(store.entry(&EntryRef::new(&name, 1)), Err(StoreError::NoBook(_))), "{name}");
+        assert!(matches!(store.locked(&EntryRef::new(&name, 1)), Err(StoreError::NoBook(_))), "{name}");
         assert!(matches!(store.delete_book(&name, "root"), Err(StoreError::NoBook(_))), "{name}");
     }
     assert_eq!((found(store, &[]), store.books().unwrap().len()), (0, 0));

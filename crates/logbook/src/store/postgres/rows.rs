@@ -137,6 +137,9 @@ pub fn load_one(session: &Session, book: &str, row: i64) -> Result<Option<Entry>
 
 /// Reads an entry with its text by one statement; `None` if the entry or its book is not there.
 pub fn load_if_there(session: &Session, at: &EntryRef) -> Result<Option<Entry>> {
+    if is_hidden(&at.book) {
+        return Ok(None);
+    }
     let sql = format!(
         "SELECT row, text, {ENTRY}, name FROM book JOIN entry ON entry.book = book.num WHERE book.folded = $1 AND entry.id = $2"
     );
@@ -201,6 +204,9 @@ pub fn lock_of(session: &Session, num: i64, id: u32, at: Time) -> Result<Option<
 
 /// Returns the lock of an entry at this time by one statement; `None` if the entry or its book is not there.
 pub fn lock_if_there(session: &Session, at: &EntryRef, now: Time) -> Result<Option<Option<Lock>>> {
+    if is_hidden(&at.book) {
+        return Ok(None);
+    }
     let sql = "SELECT by, host, since, until FROM book JOIN entry ON entry.book = book.num \
                LEFT JOIN lock ON lock.book = book.num AND lock.id = entry.id AND until > $3 \
                WHERE book.folded = $1 AND entry.id = $2";
