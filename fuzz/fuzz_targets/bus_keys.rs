@@ -4,6 +4,10 @@
 #[allow(dead_code)]
 #[path = "../../crates/bus/src/qos.rs"]
 mod qos;
+mod engine {
+    /// Stands for the own host in a key, as in `crates/bus/src/engine/contract.rs`.
+    pub const OWN_HOST: &str = "@";
+}
 #[allow(dead_code)]
 #[path = "../../crates/bus/src/wire/keys.rs"]
 mod keys;

@@ -20,12 +20,26 @@ fn text(why: impl std::fmt::Display) -> String {
     why.to_string()
 }
 
-/// Shakes hands with a server that asks for a certificate of the authority, and returns the reason of a failure.
-pub fn probe(address: &str, directory: &CertificateDir) -> Result<(), String> {
+/// Behaviour of a server after a trial handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// It closes the connection.
+    Closes,
+    /// It waits for the client.
+    Waits,
+}
+
+/// Shakes hands with a server that asks for a certificate of the authority, and looks at it for this time. Returns the
+/// reason of a failure.
+pub fn probe(address: &str, directory: &CertificateDir, time: Duration) -> Result<After, String> {
+    let mut tls = shake_hands(address, directory)?;
+    tls.sock.set_read_timeout(Some(time)).map_err(text)?;
     // With TLS 1.3 a server refuses the client's certificate after the client has finished.
-    match shake_hands(address, directory)?.read(&mut [0]) {
+    match tls.read(&mut [0]) {
+        Ok(1..) => Ok(After::Waits),
         Err(why) if why.kind() == io::ErrorKind::InvalidData => Err(text(why)),
-        _ => Ok(()),
+        Err(why) if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(After::Waits),
+        _ => Ok(After::Closes),
     }
 }
 

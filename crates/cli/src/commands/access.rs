@@ -23,12 +23,13 @@ use crate::{
 ///
 /// The hub of this host answers, or with --hub http://HOST:PORT another one. WHO is local (the user of the hub's host), key (every process with the
 /// domain's key), guest, host:NAME, user:LOGIN or token:LOGIN/ID. A verb is read, write, query, set, send, receive, backup or admin. WHAT is a topic
-/// or a service (log/query), event/ATTRIBUTE, bulk/STREAM, book/NAME, backup, or config.
+/// or a service (log/query), event/ATTRIBUTE, bulk/STREAM, book/NAME,
+/// source/NAME (processes that write), backup, or config.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu access explain key backup log/archive\n  tampu access explain user:zoe read book/Shift\n  \
     tampu access allow key set log/levels --reason 'shift leaders debug from their desks'\n  \
-    tampu access deny key write 'event/sr/vacuum/**'\n  tampu access list\n  tampu access revoke 12\n  \
+    tampu access deny key write 'event/sr/vacuum/**'\n  tampu access deny host:pc7 write 'source/CONTROL/**'\n  tampu access list\n  tampu access revoke 12\n  \
     tampu access check /etc/tampu/policy.toml"
 )]
 pub struct Access {

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::site::Site;
 use beside::{Beside, content, files, history, last, send};
 
-mod beside;
+pub mod beside;
 mod configured;
 mod multicast;
 mod relay;

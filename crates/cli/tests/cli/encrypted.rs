@@ -65,9 +65,9 @@ fn carry(mut from: TcpStream, mut to: TcpStream, seen: &Mutex<Vec<u8>>) {
 }
 
 /// A domain with a hub, and somebody on another host.
-struct Lab {
-    site: Site,
-    elsewhere: Site,
+pub struct Lab {
+    pub site: Site,
+    pub elsewhere: Site,
     key: String,
 }
 
@@ -79,13 +79,13 @@ impl Lab {
         Lab { site, elsewhere, key }
     }
 
-    fn with_certificates() -> Lab {
+    pub fn with_certificates() -> Lab {
         let lab = Lab::new();
         lab.site.tampu(&["--domain", "lab", "cert", "init"]).ok();
         lab
     }
 
-    fn certificates(&self) -> PathBuf {
+    pub fn certificates(&self) -> PathBuf {
         self.site.path("data/lab/cert")
     }
 
@@ -94,8 +94,12 @@ impl Lab {
     }
 
     /// Starts a hub whose bus is open, and returns its port.
-    fn open(&self) -> (Hub, u16) {
-        let mut hub = self.up(&["--lan", "127.0.0.1:0"]);
+    pub fn open(&self) -> (Hub, u16) {
+        self.open_with(&[])
+    }
+
+    pub fn open_with(&self, more: &[&str]) -> (Hub, u16) {
+        let mut hub = self.up(&[&["--lan", "127.0.0.1:0"], more].concat());
         hub.wait_for("listening at 127.0.0.1:");
         let line = hub.heard.lines().find(|line| line.contains("listening at")).unwrap();
         let port = line.rsplit(':').next().unwrap().parse().unwrap();
@@ -103,19 +107,25 @@ impl Lab {
     }
 
     /// A command on the other host, with these certificates or none.
-    fn far(&self, port: u16, certificates: Option<&Path>, arguments: &[&str]) -> Said {
+    pub fn far(&self, port: u16, certificates: Option<&Path>, arguments: &[&str]) -> Said {
+        let all = self.far_arguments(port, certificates, arguments);
+        self.elsewhere.tampu(&all.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The arguments of such a command.
+    pub fn far_arguments(&self, port: u16, certificates: Option<&Path>, arguments: &[&str]) -> Vec<String> {
         let hub = format!("127.0.0.1:{port}");
-        let mut all = vec!["--domain", "lab", "--key-file", &self.key, "--hub", &hub];
-        let certificates = certificates.map(|path| path.to_str().unwrap().to_owned());
-        if let Some(path) = &certificates {
-            all.extend(["--certificates", path]);
+        let mut all = ["--domain", "lab", "--key-file", &self.key, "--hub", &hub].map(str::to_owned).to_vec();
+        if let Some(path) = certificates {
+            all.extend(["--certificates".to_owned(), path.to_str().unwrap().to_owned()]);
         }
-        self.elsewhere.tampu(&[&all, arguments].concat())
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        all
     }
 }
 
 /// Files of a host of another authority, or of another time.
-fn host_files(directory: &CertificateDir, authority: &Authority, issued: SystemTime) -> CertificateDir {
+pub fn host_files(directory: &CertificateDir, authority: &Authority, issued: SystemTime) -> CertificateDir {
     let at = directory.of_host("mast");
     authority.issue(&at, &HostNames::new("mast", &[]).unwrap(), KeyPairChoice::New, issued).unwrap();
     at
@@ -180,6 +190,13 @@ fn a_host_needs_a_valid_certificate_of_the_domains_authority() {
     let why = refused(Some(half.path()));
     assert!(why.contains("TLS fails"), "{why}");
     lab.far(port, Some(own.path()), &stat).ok();
+    // A host of the domain with another key is told so.
+    let wrong = lab.elsewhere.file("wrong.key", "another key of sufficient length");
+    fs::set_permissions(&wrong, fs::Permissions::from_mode(0o600)).unwrap();
+    let (hub, path) = (format!("127.0.0.1:{port}"), own.path().to_str().unwrap());
+    let all = ["--domain", "lab", "--key-file", &wrong, "--hub", &hub, "--certificates", path, "log", "query", "-n", "1"];
+    let said = lab.elsewhere.tampu(&all);
+    assert!(said.code == 3 && said.err.contains("domain 'lab' and its key must be the same there"), "{said:?}");
     // The hub's log has the failed handshakes.
     let asked = Instant::now();
     while !lab
@@ -209,6 +226,7 @@ fn a_host_that_a_rule_shuts_out_loses_its_connection_and_gets_no_other() {
     loop {
         let said = lab.far(port, Some(mast.path()), &query);
         if said.code == 3 {
+            assert!(said.err.contains("it does not let the host 'mast' in"), "{said:?}");
             break;
         }
         assert!(Instant::now() < until, "{said:?}");

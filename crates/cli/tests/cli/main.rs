@@ -19,6 +19,7 @@ mod export;
 mod faults;
 mod files;
 mod history;
+mod host_rules;
 mod inputs;
 mod killed;
 mod levels;

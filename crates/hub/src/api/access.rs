@@ -36,7 +36,7 @@ pub const ROUTES: &[Route] = &[
         query: &[
             ("who", "string", "local, key, guest, host:NAME, user:LOGIN or token:LOGIN/ID"),
             ("verb", "string", "read, write, query, set, send, receive, backup or admin"),
-            ("what", "string", "topic or service, event/ATTRIBUTE, bulk/STREAM, book/NAME, backup or config"),
+            ("what", "string", "topic or service, event/ATTRIBUTE, bulk/STREAM, book/NAME, source/NAME, backup or config"),
         ],
         gives: (200, json_of::<Explanation>()),
         login: Login::Admin,

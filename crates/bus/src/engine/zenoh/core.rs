@@ -10,7 +10,8 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use tampu_tls::{CertificateDir, probe};
+use tampu_tls::probe::{After, probe};
+use tampu_types::Domain;
 
 use super::{
     connection::Connection,
@@ -37,6 +38,10 @@ const MEETING_TIMEOUT: Duration = Duration::from_secs(2);
 const ADMISSION: Duration = Duration::from_secs(8);
 /// Time in which nothing listens at a hub that opens its session anew.
 const ABSENCE: Duration = Duration::from_secs(2);
+/// Time in which a hub that refuses this host's certificate or the host says so, after a handshake.
+const LOOK: Duration = Duration::from_secs(2);
+/// The same, when it has let the host in a moment ago.
+const GLANCE: Duration = Duration::from_millis(300);
 /// Pause between two attempts.
 const ADMISSION_PAUSE: Duration = Duration::from_millis(100);
 
@@ -142,38 +147,57 @@ fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Lin
         Endpoint::Unix(socket) => node_host_beside(socket),
         Endpoint::Tcp(_) => certificates.as_ref().map(HostName::of_certificate).unwrap_or_default(),
     };
-    let (began, mut is_accepted) = (Instant::now(), false);
+    let (began, mut is_met, mut waits) = (Instant::now(), false, false);
     loop {
         let refused = match inbox.open_link(&Role::Client { to: hub.clone(), credentials: credentials.clone() }, host.clone()) {
             Ok(link) => return Ok(link),
             Err(refused) => refused,
         };
         let Endpoint::Tcp(address) = hub else { return Err(refused) };
-        is_accepted |= certificates.as_ref().is_some_and(|directory| probe::probe(address, directory).is_ok());
-        let is_away = || certificates.is_some() && std::net::TcpStream::connect(address).is_err();
-        let patience = if is_accepted { ADMISSION } else { ABSENCE };
-        if began.elapsed() >= patience || !(is_accepted || is_away()) {
-            return Err(why_refused(address, certificates.as_ref(), config).map_or(refused, |why| unreachable(hub, why)));
+        let is_away = || std::net::TcpStream::connect(address).is_err();
+        let Some(directory) = &certificates else {
+            return Err(if is_away() { refused } else { unreachable(hub, why_refused(&config.domain)) });
+        };
+        // The engine reports the same error for no listener, a wrong key and a wrong certificate.
+        let probed = probe(address, directory, if waits { GLANCE } else { LOOK });
+        is_met |= probed.is_ok();
+        let patience = if is_met { ADMISSION } else { ABSENCE };
+        match probed {
+            // It has let this host in before and after an attempt, so it was not the host that it refused.
+            Ok(After::Waits) if waits => return Err(unreachable(hub, why_refused_inside(&config.domain))),
+            Ok(After::Waits) => {
+                waits = true;
+                continue;
+            }
+            Ok(After::Closes) if began.elapsed() >= patience => return Err(unreachable(hub, why_shut_out(host.name()))),
+            Err(_) if is_away() && began.elapsed() >= patience => return Err(refused),
+            Err(why) if began.elapsed() >= patience || !is_met && !is_away() => {
+                return Err(unreachable(hub, format!("TLS fails: {why}")));
+            }
+            _ => waits = false,
         }
         // A hub that meets a host for the first time prepares the rules for it.
         std::thread::sleep(ADMISSION_PAUSE);
     }
 }
 
-/// Returns the reason why a hub on the network refuses. The engine reports the same error for no listener, a wrong key
-/// and a wrong certificate; `None` if nothing listens.
-fn why_refused(address: &str, certificates: Option<&CertificateDir>, config: &Settings) -> Option<String> {
-    std::net::TcpStream::connect(address).ok()?;
-    let domain = &config.domain;
-    let Some(directory) = certificates else {
-        let text = "it refuses; domain '{}' and its key must be the same there, and if it uses TLS this process needs certificates \
-             (TAMPU_CERTIFICATES)";
-        return Some(text.replace("{}", domain.as_str()));
-    };
-    Some(match probe::probe(address, directory) {
-        Ok(()) => format!("it refuses; domain '{domain}' and its key must be the same there"),
-        Err(why) => format!("TLS fails: {why}"),
-    })
+/// Returns the reason for which a hub without TLS refuses, or one that a process without certificates asks.
+fn why_refused(domain: &Domain) -> String {
+    format!(
+        "it refuses; domain '{domain}' and its key must be the same there, and if it uses TLS this process needs certificates \
+         (TAMPU_CERTIFICATES)"
+    )
+}
+
+/// Returns the reason for which a hub refuses a host that it lets in.
+fn why_refused_inside(domain: &Domain) -> String {
+    format!("it refuses; domain '{domain}' and its key must be the same there")
+}
+
+/// Returns the reason for which a hub closes connections of this host after the handshake.
+fn why_shut_out(host: Option<&Arc<str>>) -> String {
+    let name = host.map_or("", |name| name);
+    format!("it does not let the host '{name}' in; its rules about 'enter' ('tampu access list' there) may shut it out")
 }
 
 /// Opens a peer session. Every process listens first and then connects to all present listeners, one process at a time,
