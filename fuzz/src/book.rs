@@ -26,8 +26,18 @@ pub fn query(bytes: &[u8]) {
     };
     let content = Content { text: of.to_owned(), ..Content::default() };
     let at = EntryRef::new("A", 1);
-    let entry =
-        Entry { at, date: Time(0), zone: 0, by: "zoe".into(), revision: 0, changed: Time(0), parent: None, thread: 1, content };
+    let entry = Entry {
+        at,
+        date: Time(0),
+        zone: 0,
+        by: "zoe".into(),
+        revision: 0,
+        changed: Time(0),
+        parent: None,
+        thread: 1,
+        content,
+        signatures: vec![],
+    };
     let _ = Subject::of(&entry).is_meant(&node);
     let mut last = 0;
     for mark in marks::marks(&node, of, None) {

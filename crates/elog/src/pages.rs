@@ -13,6 +13,7 @@
 //! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset`, `tabs`, `smileys`, `words` |
 //! | others who edit the same entry | [`editors`] |
 //! | accounts of users | [`account`] |
+//! | signatures of an entry | [`signing`] |
 //! | mails about entries | [`mails`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
 //! | protection against other sites | [`csrf`], [`browser`] |
@@ -61,6 +62,7 @@ mod router;
 pub mod script;
 pub mod sent;
 pub mod settings;
+pub mod signing;
 pub mod site;
 mod smileys;
 pub mod style;

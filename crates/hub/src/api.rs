@@ -7,6 +7,7 @@
 //! | logbooks | [`books`] |
 //! | entries | [`entries`] |
 //! | files of entries | [`attachments`] |
+//! | signatures of entries | [`signatures`] |
 //! | searches, saved and pushed | [`searches`] |
 //! | drafts and locks | [`drafts`] |
 //! | templates | [`templates`] |
@@ -65,6 +66,7 @@ pub mod purge;
 pub mod push;
 mod registrations;
 pub mod searches;
+pub mod signatures;
 pub mod staging;
 pub mod templates;
 

@@ -36,6 +36,7 @@ mod naming;
 mod notify;
 mod rules;
 mod search;
+mod signing;
 mod trust;
 
 /// Bytes of a JSON response.

@@ -10,7 +10,12 @@ use crate::{
     attachment::Attachment,
     book::{EntryAttribute, Invalid, check_said, same_name},
     schema::TimeText,
+    signature::record::Signature,
 };
+
+pub use entry_ref::EntryRef;
+
+pub mod entry_ref;
 
 /// The highest id that an import may bring, that of a C `int` as in ELOG. A book with a higher one would soon have no
 /// ids left.
@@ -23,28 +28,6 @@ pub const MAX_ATTACHMENTS: usize = 1000;
 pub const MAX_LINKS: usize = 1000;
 /// Minutes that a zone is east or west of UTC.
 pub const MAX_ZONE: u16 = 24 * 60;
-
-/// The identity of an entry: its book, and its number there, which is never reused.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct EntryRef {
-    /// The book's name.
-    pub book: String,
-    /// The number within the book, from 1.
-    pub id: u32,
-}
-
-impl EntryRef {
-    /// This entry of this book.
-    pub fn new(book: &str, id: u32) -> EntryRef {
-        EntryRef { book: book.to_owned(), id }
-    }
-}
-
-impl fmt::Display for EntryRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.book, self.id)
-    }
-}
 
 /// The markup of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -265,6 +248,9 @@ pub struct Entry {
     pub thread: u32,
     #[serde(flatten)]
     pub content: Content,
+    /// The records of its signatures, also those of earlier revisions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<Signature>,
 }
 
 /// The kinds of changes of an entry.

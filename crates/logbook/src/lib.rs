@@ -15,6 +15,7 @@
 //! | the query language | [`query`] |
 //! | sanitised HTML of entries | [`render`] |
 //! | users, logins, rights | [`people`] |
+//! | electronic signatures of entries | [`signature`] |
 //! | search results as a file | [`export`] |
 //! | archives and exports of other logbooks | [`exchange`] |
 //! | mail: the queue and the mail server | [`mail`] |
@@ -70,6 +71,7 @@ pub mod query;
 pub mod render;
 pub mod schema;
 pub mod search;
+pub mod signature;
 pub mod store;
 pub mod template;
 pub mod text;

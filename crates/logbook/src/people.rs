@@ -48,6 +48,7 @@ pub mod registry;
 pub mod request_limit;
 pub mod reset;
 pub mod session;
+pub mod subject;
 pub mod token;
 pub mod user;
 pub mod visit;

@@ -18,8 +18,10 @@ pub use model::{
 };
 pub use part::{HistoryPage, PAGE_BYTES, PagePart, ThreadPage};
 pub use report::{Reports, StoreReport};
+pub use signing::{ChainRecord, is_locked};
 pub use traits::{
-    Attachments, Changes, Drafts, Entries, Imports, Logbook, Maintenance, PeopleStore, Records, Store, Templates, Transactions,
+    Attachments, Changes, Drafts, Entries, Imports, Logbook, Maintenance, PeopleStore, Records, Signatures, Store, Templates,
+    Transactions,
 };
 
 use model::MAX_DRAFTS;
@@ -41,6 +43,8 @@ pub mod purge;
 pub mod quota;
 mod quota_tables;
 pub mod report;
+mod sign_entry;
+mod signing;
 pub mod sqlite;
 mod stream;
 mod templates;

@@ -30,6 +30,7 @@ pub mod post;
 pub mod purge;
 pub mod search;
 pub mod show;
+pub mod sign;
 pub mod stat;
 pub mod summary;
 pub mod template;
@@ -62,6 +63,8 @@ enum Verb {
     Edit(edit::Edit),
     Tick(tick::Tick),
     Show(show::Show),
+    Sign(sign::Sign),
+    Verify(sign::Verify),
     Search(search::Search),
     List(list::List),
     Delete(moving::Delete),
@@ -111,6 +114,8 @@ impl Book {
             Verb::Edit(edit) => edit.run(&place),
             Verb::Tick(tick) => tick.run(&place),
             Verb::Show(show) => show.run(&place),
+            Verb::Sign(sign) => sign.run(&place),
+            Verb::Verify(verify) => verify.run(&place, context),
             Verb::Search(search) => search.run(&place, context),
             Verb::List(list) => list.run(&place),
             Verb::Delete(delete) => delete.run(&place),

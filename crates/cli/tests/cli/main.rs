@@ -9,6 +9,7 @@ mod book_followed;
 mod book_hub;
 mod book_over_http;
 mod book_purge;
+mod book_sign;
 mod book_summary;
 mod bulk;
 mod certificates;

@@ -5,6 +5,7 @@ use tampu_logbook::{
     book::Book,
     entry::Entry,
     people::{Caller, Right, decide::is_own},
+    store::is_locked,
 };
 use tampu_types::Time;
 
@@ -81,6 +82,9 @@ pub fn may_change(caller: &Caller, book: &Book, settings: &BookSettings, entry: 
     let no = |why: &str| {
         if caller.login.is_empty() { Err(AccessDenied::Login) } else { Err(AccessDenied::Forbidden(why.to_owned())) }
     };
+    if is_locked(entry) {
+        return no("the entry is signed: reply to it to correct it");
+    }
     let any = caller.rights.may(Right::EditAny, &book.name) || admin;
     let mine = own && caller.rights.may(Right::EditOwn, &book.name);
     if !any && !mine || settings.restrict_edit() && !own && !admin {
@@ -171,6 +175,7 @@ mod tests {
                 attributes: vec![tampu_logbook::book::EntryAttribute::new("Author", author)],
                 ..Default::default()
             },
+            signatures: vec![],
         };
         let (zoe, kim, root) = (caller("zoe", &WRITER), caller("kim", &ALL[..4]), caller("root", &ALL));
         for (text, caller, of, good) in [

@@ -67,6 +67,8 @@ pub enum PageCommand {
     DropDraft,
     /// Ticks items of an entry's checklist.
     Tick,
+    /// Signs an entry.
+    Sign,
     /// Reports the state of an entry while its form is open, and who else has it open.
     Editing,
     /// Leaves a form.
@@ -84,7 +86,7 @@ pub enum PageCommand {
 }
 
 /// All commands, with ELOG's names.
-const ALL: [(PageCommand, &str); 38] = [
+const ALL: [(PageCommand, &str); 39] = [
     (New, "New"),
     (Edit, "Edit"),
     (Reply, "Reply"),
@@ -116,6 +118,7 @@ const ALL: [(PageCommand, &str); 38] = [
     (Save, "Save"),
     (DropDraft, "Drop draft"),
     (Tick, "Tick"),
+    (Sign, "Sign"),
     (Editing, "Editing"),
     (Back, "Back"),
     (Search, "Search"),
@@ -180,7 +183,7 @@ impl PageCommand {
 
     /// Returns true if the command is for users only, also where guests may read.
     pub const fn needs_login(self) -> bool {
-        matches!(self, Config | ChangePassword | Admin | Users)
+        matches!(self, Config | ChangePassword | Admin | Users | Sign)
     }
 
     /// Returns true if the command is about one entry.
@@ -190,7 +193,10 @@ impl PageCommand {
 
     /// Returns true if a menu shows the command as a link.
     pub const fn has_page(self) -> bool {
-        !matches!(self, Submit | Update | Preview | Save | DropDraft | Tick | Editing | Back | Search | GetMd5 | Forgot | NewUser)
+        !matches!(
+            self,
+            Submit | Update | Preview | Save | DropDraft | Tick | Sign | Editing | Back | Search | GetMd5 | Forgot | NewUser
+        )
     }
 }
 

@@ -21,6 +21,7 @@ use crate::pages::{
     mails,
     request::BookRequest,
     response::{self, EntryShown, Response},
+    signing,
     subst::Substitutions,
     values,
 };
@@ -82,6 +83,7 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
         }
         body.push_str("</p>\n");
     }
+    signing::write(request, &entry, &mut body);
     whole_thread(request, &entry, &thread, &mut body);
     if thread.next.is_none() && thread.entries.len() > 1 && may_change(request, &entry, PageCommand::Edit).is_ok() {
         change_thread(request, &thread, &mut body);

@@ -5,6 +5,7 @@
 //! | `cmd=Submit`: a new entry, a reply, a change; a draft | [`submit`], [`content`] |
 //! | `cmd=Delete`, `Copy to`, `Move to` | [`transfer`] |
 //! | `cmd=Tick`: items of a checklist | `ticks` |
+//! | `cmd=Sign`: a signature | `signing` |
 //! | `cmd=Editing`: the script of an open form | `editing` |
 //! | the same and `Edit` of several selected entries | [`many`] |
 //! | `cmd=CSV Import`, `XML Import` | [`import`] |
@@ -46,6 +47,7 @@ pub mod login;
 pub mod many;
 mod propagate;
 mod resubmit;
+mod signing;
 pub mod submit;
 mod ticks;
 pub mod transfer;
@@ -262,6 +264,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::Update | PageCommand::Preview, _) => submit::again(request, &form),
         (PageCommand::DropDraft, _) => form::dropped(request, &form),
         (PageCommand::Tick, Some(id)) => ticks::ticked(request, &form, id),
+        (PageCommand::Sign, Some(id)) => signing::signed(request, &form, id),
         (PageCommand::Editing, Some(id)) => editing::answer(request, id),
         (PageCommand::Delete, Some(id)) => transfer::deleted(request, id, form.text("confirm")),
         (PageCommand::CopyTo, Some(id)) => transfer::copied(request, id, form.text("destc")),

@@ -45,6 +45,7 @@ impl PageRequest<'_> {
             }
             StoreError::BookChanged(_) => (StatusCode::CONFLICT, error.to_string()),
             StoreError::NoBookChange { .. } => (StatusCode::NOT_FOUND, error.to_string()),
+            StoreError::Signed(_) | StoreError::SignedAlready { .. } => (StatusCode::CONFLICT, error.to_string()),
             StoreError::Changed { .. } | StoreError::Answered(_) | StoreError::Locked { .. } => {
                 (StatusCode::OK, error.to_string())
             }
@@ -115,6 +116,7 @@ pub fn people_failed(request: &PageRequest<'_>, error: &PeopleError) -> Response
         PeopleError::NotBound { .. } | PeopleError::NotRegistered { .. } | PeopleError::PasswordElsewhere { .. } => {
             layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {error}: ask an administrator"))
         }
+        PeopleError::Unproved(why) => layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {why}")),
         PeopleError::Wrong => layout::error(request, StatusCode::UNAUTHORIZED, &format!("Error: {error}")),
         other => {
             let mut answer = layout::error(request, StatusCode::INTERNAL_SERVER_ERROR, "Error: the site's log says more");

@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books,
     call::{GET, Route},
-    check, drafts, entries, feeds, mail, naming, notify, people, purge, registrations, searches, templates,
+    check, drafts, entries, feeds, mail, naming, notify, people, purge, registrations, searches, signatures, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -39,6 +39,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         book_config::ROUTES,
         entries::ROUTES,
         purge::ROUTES,
+        signatures::ROUTES,
         attachments::ROUTES,
         searches::ROUTES,
         feeds::ROUTES,

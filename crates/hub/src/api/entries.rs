@@ -16,7 +16,7 @@ use tampu_logbook::{
     render::{self, NOT_RENDERED, Unfinished},
     search::MAX_PAGE,
     store::{
-        EntryEdit, EntryLooks, PagePart, StoreError,
+        EntryEdit, EntryLooks, PagePart, StoreError, is_locked,
         pages::{family, thread_entries},
     },
 };
@@ -318,7 +318,7 @@ fn get(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let etag = format!("\"{}\"", entry.revision);
     let locked = call.api.store.locked(&entry.at)?;
     let may_edit = match call.ask(Verb::Edit, Resource::Entry(&entry)) {
-        Ok(()) => true,
+        Ok(()) => !is_locked(&entry),
         Err(problem) if (400..500).contains(&problem.status) => false,
         Err(problem) => return Err(problem),
     };

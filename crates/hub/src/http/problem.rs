@@ -140,6 +140,8 @@ impl From<PeopleError> for Problem {
                 let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).help("retry after Retry-After");
                 Problem { retry: Some(hashing::RETRY_AFTER), ..problem }
             }
+            PeopleError::Unproved(_) => Problem::new(StatusCode::FORBIDDEN, "unproved", text)
+                .help("send 'password' with the signature, or log in again and sign at once"),
             PeopleError::Ended(..) => Problem::new(StatusCode::UNAUTHORIZED, "ended", text),
             PeopleError::NoUser(_) | PeopleError::NoToken(_) | PeopleError::NoRegistration(_) => {
                 Problem::new(StatusCode::NOT_FOUND, "not-there", text)
@@ -212,6 +214,15 @@ impl From<StoreError> for Problem {
             StoreError::Answered(_) => problem(StatusCode::CONFLICT, "changed").help("read the thread again, and retry"),
             StoreError::RecordChanged { .. } => problem(StatusCode::CONFLICT, "changed").help("read it again"),
             StoreError::Locked { .. } => problem(StatusCode::LOCKED, "locked").help("wait until the lock ends, or ask its owner"),
+            StoreError::Signed(_) => problem(StatusCode::CONFLICT, "signed").help("post a reply: POST .../entries with 'parent'"),
+            StoreError::SignedAlready { .. } => problem(StatusCode::CONFLICT, "is-there"),
+            // Callers must not see paths on the hub's disk.
+            StoreError::Key(_) => Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "failed",
+                "the signing key of the site cannot be used; nothing was signed",
+            )
+            .help("an administrator of the site finds the reason with 'tampu book verify' on the host of the logbook"),
             StoreError::NoBlob(_) => {
                 problem(StatusCode::UNPROCESSABLE_ENTITY, "no-upload").at("body attachments").help("POST /api/v1/uploads first")
             }

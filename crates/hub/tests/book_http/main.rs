@@ -18,5 +18,6 @@ mod routes;
 mod schema;
 mod seen;
 mod sessions;
+mod signing;
 mod site;
 mod time_steps;

@@ -279,6 +279,16 @@ fn every_route_does_what_the_document_says() {
     assert_eq!((stream.status().as_u16(), stream.headers()["content-type"].to_str().unwrap()), (200, "text/event-stream"));
     all.used.borrow_mut().insert("streamSearch");
 
+    // Signatures; the rest is in `signing.rs`.
+    let mut access = get(&owner, "/books/Shift/access").json();
+    access["signing"] = json!({ "meanings": [{ "meaning": "approved", "by": ["group:ops"] }] });
+    ask(&owner, "PUT", "/books/Shift/access", access);
+    assert_eq!(get(&zoe, "/books/Shift/signing").json()["mine"], json!(["approved"]));
+    let revision = get(&zoe, "/books/Shift/entries/2").json()["revision"].clone();
+    let signature = json!({ "meaning": "approved", "revision": revision, "password": PASSWORD });
+    assert_eq!(ask(&zoe, "POST", "/books/Shift/entries/2/signatures", signature).json()["name"], "Zoë");
+    assert_eq!(all.ask(&owner, "POST", "/books/Shift/verify", None).json()["signatures"], 1);
+
     // Templates.
     let template =
         json!({ "attributes": [{ "name": "Type", "values": ["Routine"] }], "encoding": "markdown", "text": "{author} begins" });

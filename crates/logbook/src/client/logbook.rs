@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The path of an entry after [`BASE`].
-fn path(at: &EntryRef) -> String {
+pub(super) fn path(at: &EntryRef) -> String {
     entry_path(at).trim_start_matches(BASE).to_owned()
 }
 

@@ -33,6 +33,9 @@ pub fn entry(entry: &Entry, out: &mut Vec<u8>) {
     for attachment in &content.attachments {
         said("Attachment", &format!("{} ({} bytes)", attachment.name, attachment.size));
     }
+    for signature in &entry.signatures {
+        said(signature.label(), &signature.told(entry.revision));
+    }
     text.push('\n');
     match content.encoding {
         Encoding::Markdown => text.push_str(content.text.trim_end()),

@@ -1,14 +1,12 @@
 //! Access rules of a book: rights, and the time in which entries can be changed.
 
-use std::{fmt, str::FromStr};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Right,
-    user::{BadUser, check_name},
-};
+use super::Right;
+use crate::signature::policy::SigningPolicy;
+
+pub use super::subject::{BadSubject, Subject};
 
 /// The kind of the store's records, which are named by the book's name in lower case.
 pub const KIND: &str = "access";
@@ -16,65 +14,6 @@ pub const KIND: &str = "access";
 pub const EVERY_BOOK: &str = "*";
 /// Grants of a book.
 pub const MAX_GRANTS: usize = 1000;
-
-/// The receiver of a right, written `user:zoe`, `group:operators`, `everybody` or `guests`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-pub enum Subject {
-    /// One user, by login.
-    User(String),
-    /// The users of a group.
-    Group(String),
-    /// All logged-in users.
-    Everybody,
-    /// Everybody, including guests.
-    Guests,
-}
-
-/// An error: the text names no receiver of rights.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown receiver of rights '{0}'; write user:LOGIN, group:NAME, everybody or guests")]
-pub struct BadSubject(pub String);
-
-impl FromStr for Subject {
-    type Err = BadSubject;
-
-    fn from_str(text: &str) -> Result<Subject, BadSubject> {
-        let named = |name: &str| check_name(name).map(|()| name.to_owned()).map_err(|_: BadUser| BadSubject(text.to_owned()));
-        match text.split_once(':') {
-            Some(("user", name)) => named(name).map(Subject::User),
-            Some(("group", name)) => named(name).map(Subject::Group),
-            None if text == "everybody" => Ok(Subject::Everybody),
-            None if text == "guests" => Ok(Subject::Guests),
-            _ => Err(BadSubject(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Subject::User(name) => write!(f, "user:{name}"),
-            Subject::Group(name) => write!(f, "group:{name}"),
-            Subject::Everybody => f.write_str("everybody"),
-            Subject::Guests => f.write_str("guests"),
-        }
-    }
-}
-
-impl TryFrom<String> for Subject {
-    type Error = BadSubject;
-
-    fn try_from(text: String) -> Result<Subject, BadSubject> {
-        text.parse()
-    }
-}
-
-impl From<Subject> for String {
-    fn from(subject: Subject) -> String {
-        subject.to_string()
-    }
-}
 
 /// Rights of one receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -120,6 +59,9 @@ pub struct Access {
     /// The rule for changes of entries.
     #[serde(default)]
     pub policy: EditPolicy,
+    /// The rules for signatures of entries.
+    #[serde(default, skip_serializing_if = "SigningPolicy::is_empty")]
+    pub signing: SigningPolicy,
 }
 
 impl Access {
@@ -127,7 +69,7 @@ impl Access {
     /// rights that the site gives them.
     pub fn usual() -> Access {
         let everybody = Grant { to: Subject::Everybody, may: vec![Right::Read, Right::Write, Right::EditOwn] };
-        Access { grants: vec![everybody], site_guests: true, policy: EditPolicy::Free }
+        Access { grants: vec![everybody], site_guests: true, ..Access::default() }
     }
 
     /// Returns the rights of a user; an empty login is a guest. `of_guests` are the rights that the site's setting gives

@@ -206,7 +206,7 @@ mod tests {
         let at = EntryRef::new("Shift", 7);
         let content = Content::default();
         let (date, changed) = (Time::from_unix(1000, 0), Time::from_unix(1000, 0));
-        Entry { at, date, zone: 0, by: by.to_owned(), revision: 0, changed, parent: None, thread: 7, content }
+        Entry { at, date, zone: 0, by: by.to_owned(), revision: 0, changed, parent: None, thread: 7, content, signatures: vec![] }
     }
 
     fn rights(of: &[Right]) -> Rights {

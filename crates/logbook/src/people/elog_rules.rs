@@ -298,6 +298,7 @@ mod tests {
             parent: None,
             thread: 1,
             content: Content::default(),
+            signatures: vec![],
         };
         let (editor, keeper) = (&[Right::Read, Right::EditOwn, Right::EditAny][..], &Right::ALL[..]);
         for (text, login, rights, by, good) in [

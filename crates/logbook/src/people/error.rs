@@ -35,6 +35,9 @@ pub enum PeopleError {
     /// The session or token is invalid or has expired.
     #[error("the {0} is invalid or has expired: {1}")]
     Ended(&'static str, &'static str),
+    /// A person who signs has not been proved.
+    #[error("{0}")]
+    Unproved(&'static str),
     /// No such user.
     #[error("there is no user '{0}'")]
     NoUser(String),

@@ -45,6 +45,7 @@ mod passwords;
 mod registration;
 mod reset;
 mod rights;
+mod signing;
 mod visits;
 
 pub use explain::Explanation;

@@ -124,7 +124,18 @@ mod tests {
     fn entry(id: u32, revision: u32) -> Entry {
         let at = EntryRef::new("Shift", id);
         let (date, changed) = (Time(0), Time(0));
-        Entry { at, date, zone: 0, by: String::new(), revision, changed, parent: None, thread: id, content: Content::default() }
+        Entry {
+            at,
+            date,
+            zone: 0,
+            by: String::new(),
+            revision,
+            changed,
+            parent: None,
+            thread: id,
+            content: Content::default(),
+            signatures: vec![],
+        }
     }
 
     #[test]

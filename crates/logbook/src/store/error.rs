@@ -6,6 +6,7 @@ use crate::{
     book::Invalid,
     entry::{EntryRef, Lock, Tombstone},
     query::BadQuery,
+    signature::{Signature, keys::KeyError},
     store::quota::OverQuota,
 };
 
@@ -84,6 +85,19 @@ pub enum StoreError {
         /// The lock of the other user.
         lock: Box<Lock>,
     },
+    /// A signature locks the entry.
+    #[error("entry {0} is signed and cannot be changed; reply to it to correct it")]
+    Signed(EntryRef),
+    /// The person has signed the revision with this meaning.
+    #[error("entry {at} has this signature: {}", signature.told(.signature.revision))]
+    SignedAlready {
+        at: EntryRef,
+        /// The signature that is there.
+        signature: Box<Signature>,
+    },
+    /// The signing key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// An attachment that was not uploaded.
     #[error("the attachment '{0}' was not uploaded, and no entry has it")]
     NoBlob(String),

@@ -5,6 +5,7 @@ use super::{
     book_row::BookRow,
     now,
     quota_tables::QuotaTables,
+    signing::{Signing, is_locked},
     write::{Write, canonical},
 };
 use crate::{
@@ -96,6 +97,7 @@ pub trait Import: Write {
                     parent,
                     thread,
                     content,
+                    signatures: self.signatures_of(book_row, id)?,
                 };
                 self.add(book_row, &entry)?;
                 self.revise(book_row, id, revision, now(), by, Change::Imported)?;
@@ -116,7 +118,7 @@ pub trait Import: Write {
                 (ImportOutcome::Same, entry.revision)
             }
             // Only an entry that is unchanged since its import follows the source.
-            Some((row, entry)) if revision_before == Some(i64::from(entry.revision)) => {
+            Some((row, entry)) if revision_before == Some(i64::from(entry.revision)) && !is_locked(&entry) => {
                 self.place(&content, uploads)?;
                 let moved = Entry { date, zone: new.zone, parent, thread, ..entry.clone() };
                 self.take(book_row, row, &entry)?;

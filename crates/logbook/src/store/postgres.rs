@@ -26,7 +26,10 @@ use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
 use super::{Result, StoreError, pool::Pool, report::StoreCounts};
-use crate::attachment::{Attachment, Sha, hex, stored_name::names};
+use crate::{
+    attachment::{Attachment, Sha, hex, stored_name::names},
+    signature::keys::SigningKeys,
+};
 
 mod address;
 mod blobs;
@@ -46,6 +49,7 @@ mod report;
 mod restore;
 mod rows;
 mod session;
+mod signing;
 mod tables;
 mod tls;
 mod tokens;
@@ -69,13 +73,14 @@ pub const WRITERS: usize = 4;
 /// The time limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Migrations of the database's layout, in order. The table `layout` holds the number of those that are done.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/names.sql"),
     include_str!("postgres/purges.sql"),
     include_str!("postgres/used.sql"),
     include_str!("postgres/threads.sql"),
     include_str!("postgres/looks.sql"),
+    include_str!("postgres/signatures.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 1;
@@ -135,14 +140,16 @@ impl PostgresStore {
             notified: Default::default(),
             listens: AtomicBool::new(false),
             receiving: RwLock::new(std::env::temp_dir()),
+            keys: SigningKeys::default(),
         };
         Ok(PostgresStore(Arc::new(inner)))
     }
 
     /// Receives attachments in this directory before they are sent to the database, and not in that of temporary files,
-    /// which may be memory.
+    /// which may be memory. The signing key is in the same directory.
     pub fn receiving_in(self, directory: &Path) -> PostgresStore {
         directory.clone_into(&mut self.0.receiving.write());
+        self.0.keys.keep_beside(directory);
         self
     }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_types::Time;
 
-use super::{Result, StoreError, book_row::BookRow, now, quota_tables::QuotaTables, write::Write};
+use super::{Result, StoreError, book_row::BookRow, now, quota_tables::QuotaTables, signing::Signing, write::Write};
 use crate::{
     attachment::Sha,
     book::{Invalid, same_name},
@@ -191,6 +191,7 @@ pub trait PurgeEntry: PurgeTables + Write {
         let drafts = self.purge_drafts(&at, &mut removed)?;
         let changed = kept.as_ref().map(|(_, entry)| entry.changed);
         self.record(book_row, &at, kept, (last + 1, purge, by), changed)?;
+        self.record_signed(book_row, at.id, by, purge)?;
         self.unlearn(&removed.words)?;
         let files = self.unattach(book_row.num, at.id, &removed.files)?.len() as u64;
         Ok(Purged { at, revision: last + 1, contents, files, drafts })
@@ -249,6 +250,7 @@ pub trait PurgeEntry: PurgeTables + Write {
         }
         self.keep_other_files(book_row, kept.as_ref().map(|(_, entry)| entry), (at, numbers), &mut removed.files)?;
         self.record(book_row, at, kept, (last + 1, purge, by), None)?;
+        self.record_signed(book_row, at.id, by, purge)?;
         self.unlearn(&removed.words)?;
         let files = self.unattach(book_row.num, at.id, &removed.files)?.len() as u64;
         Ok(Purged { at: at.clone(), revision: last + 1, contents, files, drafts })
@@ -290,6 +292,11 @@ pub trait PurgeEntry: PurgeTables + Write {
             }
         }
         Ok(count)
+    }
+
+    /// Records what a purge has changed of signed contents.
+    fn record_signed(&mut self, book_row: &BookRow, id: u32, by: &str, purge: &Purge) -> Result<()> {
+        self.record_purge(book_row, id, (by, &purge.told()), |tables, revision| tables.stored_content(book_row.num, id, revision))
     }
 
     /// Writes the line of the history that records a purge. An entry that stays gets its number as its revision.

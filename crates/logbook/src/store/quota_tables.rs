@@ -3,15 +3,15 @@
 use super::{
     Result, StoreError,
     book_row::BookRow,
-    index::Tables,
     quota::{Quota, Used},
+    signing::SigningTables,
 };
 use crate::entry::Content;
 
 impl<T: QuotaTables> KeepQuota for T {}
 
 /// The operations that quotas need, beside those of a writer.
-pub trait QuotaTables: Tables {
+pub trait QuotaTables: SigningTables {
     /// Returns the quota of the store.
     fn quota(&self) -> Quota;
     /// Returns the bytes that are used.

@@ -3,6 +3,7 @@
 //! ```text
 //! book.db, book.db-wal, book.db-shm       entries, history, index
 //! attachments/                            attachment.rs
+//! signing/                                signature/keys.rs
 //! ```
 //! Words, phrases and tags are in an FTS5 index. Its row numbers are in the order of dates (`book_row.rs`), so a page
 //! is a range of rows. The newest twenty of a hundred thousand entries cost as much as those of twenty. A table holds
@@ -29,7 +30,10 @@ use super::{
     quota::Quota,
     report::StoreCounts,
 };
-use crate::attachment::{Attachment, Blobs, stored_name::names};
+use crate::{
+    attachment::{Attachment, Blobs, stored_name::names},
+    signature::keys::SigningKeys,
+};
 
 mod drafts;
 mod entries;
@@ -47,6 +51,7 @@ mod records;
 mod report;
 pub(super) mod restore;
 mod rows;
+mod signing;
 mod tables;
 mod upkeep;
 
@@ -67,7 +72,7 @@ const BUSY: Duration = Duration::from_secs(30);
 /// Number of vocabulary words that the writer caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
 /// Migrations of the database's layout, in order. `user_version` holds the number of those that are done.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/records.sql"),
     include_str!("sqlite/late.sql"),
@@ -76,6 +81,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("sqlite/used.sql"),
     include_str!("sqlite/threads.sql"),
     include_str!("sqlite/looks.sql"),
+    include_str!("sqlite/signatures.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 3;
@@ -94,6 +100,7 @@ pub struct SqliteStore {
     commits: (Mutex<u64>, Condvar),
     quota: Mutex<Quota>,
     counts: StoreCounts,
+    keys: SigningKeys,
 }
 
 #[derive(Debug)]
@@ -156,6 +163,7 @@ impl SqliteStore {
             commits: Default::default(),
             quota: Mutex::default(),
             counts: StoreCounts::default(),
+            keys: SigningKeys::beside(dir),
         })
     }
 
@@ -184,8 +192,15 @@ impl SqliteStore {
         if known.len() > KNOWN_WORDS || std::mem::replace(version, is) != is {
             known.clear();
         }
-        let mut writing =
-            SqliteTransaction { db, known, blobs: &self.blobs, marks: Vec::new(), unused: Vec::new(), quota: *self.quota.lock() };
+        let mut writing = SqliteTransaction {
+            db,
+            known,
+            blobs: &self.blobs,
+            marks: Vec::new(),
+            unused: Vec::new(),
+            quota: *self.quota.lock(),
+            keys: &self.keys,
+        };
         match act(&mut writing).and_then(|value| writing.sync().map(|()| value)) {
             Ok(value) => writing.commit().map(|()| value).inspect(|_| self.notify_commit()),
             Err(error) => {
@@ -212,6 +227,7 @@ struct SqliteTransaction<'a> {
     blobs: &'a Blobs,
     marks: Vec<crate::attachment::Mark>,
     quota: Quota,
+    keys: &'a SigningKeys,
     /// Files that a purge has left without an entry.
     unused: Vec<crate::attachment::Sha>,
 }

@@ -12,6 +12,7 @@ use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};
 use super::report::Reports;
+use super::signing::ChainRecord;
 use crate::{
     attachment::{Attachment, Bytes, Sha, Upload},
     book::{
@@ -20,6 +21,7 @@ use crate::{
     },
     entry::{Content, Draft, Entry, EntryRef, Lock, NewEntry},
     search::{Page, Search, Stop},
+    signature::{NewSignature, Signature, keys::SigningKeys},
     template::Template,
 };
 
@@ -182,6 +184,23 @@ pub trait Maintenance: Send + Sync {
     fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<()>;
 }
 
+/// Signatures of entries, and the chains that hold them.
+pub trait Signatures: Send + Sync {
+    /// Signs the current revision of an entry for a person whom the caller has checked.
+    fn sign(&self, new: &NewSignature) -> Result<Signature>;
+    /// Returns the records about an entry, also about a deleted one.
+    fn signatures(&self, at: &EntryRef) -> Result<Vec<Signature>>;
+    /// Returns at most `most` records of a book's chain after a number, in order.
+    fn chain(&self, book: &str, after: u64, most: usize) -> Result<Vec<ChainRecord>>;
+    /// Returns the entries of a book that count another number of records than there are: the entry, the count, the
+    /// number of records.
+    fn wrongly_signed(&self, book: &str) -> Result<Vec<(EntryRef, u64, u64)>>;
+    /// Returns the number of a book's chain, which stays when the book gets another name.
+    fn chain_number(&self, book: &str) -> Result<i64>;
+    /// Returns the signing key of the store.
+    fn signing_keys(&self) -> &SigningKeys;
+}
+
 /// Templates of books: texts and attributes that entries begin with.
 pub trait Templates: Send + Sync {
     /// Returns a template of a book, or [`StoreError::NoTemplate`](super::StoreError::NoTemplate).
@@ -203,5 +222,8 @@ pub trait PeopleStore: Entries + Records {}
 impl<T: Entries + Records + ?Sized> PeopleStore for T {}
 
 /// A whole store, with the operations that need the data themselves.
-pub trait Store: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports {}
-impl<T: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports + ?Sized> Store for T {}
+pub trait Store: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports + Signatures {}
+impl<T: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports + Signatures + ?Sized> Store
+    for T
+{
+}

@@ -11,6 +11,7 @@ use super::{
     model::EntryEdit,
     now,
     quota_tables::{KeepQuota, QuotaTables},
+    signing::Signing,
 };
 use crate::{
     attachment::{
@@ -133,6 +134,7 @@ pub trait Write: QuotaTables + Sized {
             parent: new.parent,
             thread,
             content,
+            signatures: vec![],
         };
         self.place(&entry.content, &mut uploads)?;
         self.charge_within_quota(book_row, id, &entry.content, by)?;
@@ -233,6 +235,7 @@ pub trait Write: QuotaTables + Sized {
         if content == entry.content {
             return Ok(entry.revision);
         }
+        self.refuse_if_signed(&entry)?;
         self.name_files(&book_row, &mut content, &entry.content.attachments)?;
         self.place(&content, &mut uploads)?;
         self.charge_within_quota(&book_row, at.id, &content, by)?;
@@ -282,6 +285,7 @@ pub trait Write: QuotaTables + Sized {
         for &id in &family {
             let (row, entry) = self.present(&book_row, id)?;
             self.refuse_if_locked(&book_row, &entry.at, by)?;
+            self.refuse_if_signed(&entry)?;
             self.remember(&book_row, &entry)?;
             self.take(&book_row, row, &entry)?;
             self.bury(book_row.num, id, by, None)?;
@@ -335,10 +339,13 @@ pub trait Write: QuotaTables + Sized {
                 thread: new_ids[&at.id],
                 revision: if moving { entry.revision + 1 } else { 0 },
                 changed: now(),
+                // A signature is one of the entry, and not of its copies.
+                signatures: if moving { entry.signatures.clone() } else { vec![] },
                 ..entry.clone()
             };
             if moving {
                 self.refuse_if_locked(&from, &entry.at, by)?;
+                self.refuse_if_signed(&entry)?;
                 self.remember(&from, &entry)?;
                 self.take(&from, row, &entry)?;
                 self.carry((from.num, id), (target.num, new))?;

@@ -19,6 +19,7 @@ use tampu_logbook::{
 
 use super::{
     place::{Place, failed},
+    sign,
     text::{entry_ref, shown},
 };
 use crate::{
@@ -120,6 +121,9 @@ fn text(entry: &Entry) -> String {
     for attachment in &entry.content.attachments {
         let lost = if attachment.sha.is_none() { ", not there" } else { "" };
         out.push_str(&format!("[{}, {} bytes{lost}]\n", shown(&attachment.name, false), attachment.size));
+    }
+    for signature in &entry.signatures {
+        out.push_str(&format!("{}\n", sign::line(signature, entry.revision)));
     }
     out.push('\n');
     out.push_str(&shown(&entry.content.text, true));

@@ -33,11 +33,15 @@ use crate::{
 mod keeper;
 mod passwords;
 pub mod registrations;
+mod signing;
 mod whoami;
 
 use keeper::{Keeper, to_json, wrong};
 use passwords::read_password;
+
 use registrations::{Registered, report};
+
+pub use passwords::password;
 
 /// Manage users of the logbook, their groups, rights and tokens
 ///
@@ -79,6 +83,7 @@ enum Verb {
     Group(Group),
     Role(Role),
     Policy(Policy),
+    Signing(signing::Signing),
     #[command(subcommand)]
     Token(Token),
     ImportElog(Import),
@@ -335,6 +340,7 @@ impl Users {
                 keeper.set_access(&said.book, &access)?;
                 show_access(&said.book, &Access { grants: Vec::new(), site_guests: false, ..access }, &mut say)
             }
+            Verb::Signing(signing) => signing.run(&keeper, &mut say),
             Verb::Token(Token::List { login }) => keeper.tokens(&login)?.into_iter().try_for_each(|token| {
                 let mut object = to_json(&token)?;
                 time_text::in_json(&mut object);
@@ -385,7 +391,8 @@ fn show_access(book: &str, access: &Access, say: &mut dyn FnMut(String, Value) -
         say(text, json!({ "book": book, "to": "guests", "site_guests": true }))?;
     }
     let object = json!({ "book": book, "policy": access.policy });
-    say(format!("entries can be changed {}", policy(access.policy)), object)
+    say(format!("entries can be changed {}", policy(access.policy)), object)?;
+    if access.signing.is_empty() { Ok(()) } else { signing::show(book, access, say) }
 }
 
 /// A token without its secret, on a line.

@@ -242,6 +242,7 @@ pub(super) fn substituted(
         parent: task.parent,
         thread: 0,
         content: content.clone(),
+        signatures: vec![],
     };
     let mut names =
         Substitutions::new(request.caller, book, settings, zone, request.now).with_entry(&of_form, book, settings, zone);

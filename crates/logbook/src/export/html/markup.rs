@@ -106,6 +106,9 @@ pub fn entry(
     for link in &content.links {
         said("Link", escaped(&link.to_string()));
     }
+    for signature in &entry.signatures {
+        said(signature.label(), escaped(&signature.told(entry.revision)));
+    }
     out.push_str("</table>\n<div class=\"text\">\n");
     out.push_str(&files.relinked(&render::html(content.encoding, &content.text, link)));
     out.push_str("</div>\n");

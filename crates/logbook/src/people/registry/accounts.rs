@@ -165,6 +165,7 @@ impl People {
         if access.grants.len() > access::MAX_GRANTS {
             return Err(PeopleError::Invalid(format!("{} grants; at most {}", access.grants.len(), access::MAX_GRANTS)));
         }
+        access.signing.check().map_err(|error| PeopleError::Invalid(error.to_string()))?;
         if book != EVERY_BOOK {
             self.store.book(book)?;
         }

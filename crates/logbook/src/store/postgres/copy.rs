@@ -28,6 +28,7 @@ impl PostgresStore {
         let copied = self.copy_all(&session, &mut writer, progress);
         let _ = session.batch("ROLLBACK");
         copied?;
+        self.0.keys.copy_public(to)?;
         writer.finish()
     }
 

@@ -14,7 +14,10 @@ use super::{
     session::Session,
     watch::SearchWatch,
 };
-use crate::store::{Result, pool::Pool, quota::Quota, report::StoreCounts};
+use crate::{
+    signature::keys::SigningKeys,
+    store::{Result, pool::Pool, quota::Quota, report::StoreCounts},
+};
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
@@ -53,6 +56,7 @@ pub struct Database {
     pub listens: AtomicBool,
     /// The directory of attachments that are being received.
     pub receiving: RwLock<PathBuf>,
+    pub keys: SigningKeys,
 }
 
 impl Database {

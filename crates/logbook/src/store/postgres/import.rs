@@ -21,6 +21,9 @@ use crate::{
     },
 };
 
+/// The table of entries with the columns that an import writes.
+const ENTRY: &str = "entry(row, book, id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, \
+    links, text)";
 /// The settings of an importing connection: the index's new numbers wait in a longer list.
 const IMPORTING: &str =
     "SET LOCAL gin_pending_list_limit = '16MB'; SET LOCAL work_mem = '64MB'; SET LOCAL synchronous_commit = on";
@@ -188,6 +191,7 @@ impl PostgresTransaction<'_> {
                 parent: new.parent,
                 thread,
                 content,
+                signatures: vec![],
             };
             let mut written: IndexData = self.written(book_row, row, &entry)?;
             if written.known.iter().map(|word| word.len()).sum::<usize>() > MAX_ENDINGS {
@@ -236,7 +240,7 @@ impl PostgresTransaction<'_> {
         }
         self.learned.extend(self.inner.learn(known, usize::MAX)?.0);
         for (table, lines) in [
-            ("entry", rows),
+            (ENTRY, rows),
             ("word", words),
             ("sorting", orders),
             ("revision", revisions),

@@ -9,15 +9,18 @@ use super::session::Session;
 use crate::{
     entry::{Content, Entry, EntryRef, Lock, Tombstone},
     query::candidates::FIRST_ATTRIBUTE,
+    signature::Signature,
     store::{
         Result, StoreError,
         book_row::{BookRow, damaged},
         naming::is_hidden,
+        signing::record_of,
     },
 };
 
 /// The columns of an entry, for [`entry_of`]; `row` and `text` come first.
-const ENTRY: &str = "id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links";
+const ENTRY: &str =
+    "id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links, signed";
 
 /// A number that is never negative.
 pub fn number<T: TryFrom<i64>>(row: &Row, at: usize) -> Result<T> {
@@ -123,11 +126,34 @@ pub fn load(session: &Session, book: &str, rows: &[i64], text: bool) -> Result<V
     let sql = format!("SELECT row, {}, {ENTRY} FROM entry WHERE row = ANY($1)", if text { "text" } else { "''" });
     let read = session.query(&sql, &[&rows])?;
     let mut by_row: HashMap<i64, &Row> = HashMap::with_capacity(read.len());
+    let mut are_signed = Vec::new();
     for row in &read {
         by_row.insert(row.try_get(0)?, row);
+        if row.try_get::<_, i64>(14)? > 0 {
+            are_signed.push(row.try_get::<_, i64>(0)?);
+        }
     }
     let found = rows.iter().filter_map(|row| by_row.get(row).map(|found| entry_of(book, found).map(|entry| (*row, entry))));
-    found.collect()
+    let mut found = found.collect::<Result<Vec<(i64, Entry)>>>()?;
+    if !are_signed.is_empty() {
+        add_signatures(session, book, &are_signed, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// Adds the signatures of those entries that have some.
+fn add_signatures(session: &Session, book: &str, rows: &[i64], found: &mut [(i64, Entry)]) -> Result<()> {
+    let sql = "SELECT entry.row, record FROM entry JOIN signature ON signature.book = entry.book AND signature.id = entry.id \
+               WHERE entry.row = ANY($1) ORDER BY chain, number";
+    let mut records: HashMap<i64, Vec<Signature>> = HashMap::new();
+    for row in &session.query(sql, &[&rows])? {
+        let record = record_of(book, 0, row.try_get(1)?)?;
+        records.entry(row.try_get(0)?).or_default().push(record);
+    }
+    for (row, entry) in found {
+        entry.signatures = records.remove(row).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// Reads one entry with its text.
@@ -173,6 +199,7 @@ fn entry_of(book: &str, row: &Row) -> Result<Entry> {
         thread: number(row, 8)?,
         by: row.try_get(10)?,
         content: Content { attributes, encoding, text, attachments, links },
+        signatures: vec![],
     })
 }
 

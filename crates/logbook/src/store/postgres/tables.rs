@@ -287,7 +287,7 @@ impl Tables for PostgresTransaction<'_> {
         self.know(known, &mut words)?;
         let content = &entry.content;
         // One statement: each statement costs a round trip to the server, while others wait for the book.
-        let sql = "WITH entry AS (INSERT INTO entry VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)), \
+        let sql = "WITH entry AS (INSERT INTO entry VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $22)), \
                    word AS (INSERT INTO word VALUES ($1, $16)), \
                    attached AS (INSERT INTO attached SELECT sha, $2, $3, $11, size FROM unnest($17::text[], $21::bigint[]) AS new(sha, size) ON CONFLICT DO NOTHING), \
                    threads AS (INSERT INTO thread VALUES ($2, $9, $1) \
@@ -318,6 +318,7 @@ impl Tables for PostgresTransaction<'_> {
                 &keys.1,
                 &names(&content.attachments),
                 &sizes,
+                &(entry.signatures.len() as i64),
             ],
         )?;
         Ok(())
@@ -368,6 +369,8 @@ impl Tables for PostgresTransaction<'_> {
         self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
         self.session.execute("DELETE FROM attached WHERE book = $1 AND id = $2", &[&from.0, &from_id])?;
         let sql = "UPDATE look SET book = $3, id = $4 WHERE book = $1 AND id = $2";
+        self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
+        let sql = "UPDATE signature SET book = $3, id = $4 WHERE book = $1 AND id = $2";
         self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
         Ok(())
     }

@@ -286,6 +286,7 @@ mod tests {
             parent: None,
             thread: 7,
             content,
+            signatures: vec![],
         };
         let (numbers, known) = of(1 << 60, &entry, &[]);
         assert_eq!(known.iter().map(|word| &**word).collect::<Vec<_>>(), ["hv", "quartz", "rich1", "tripped", "zoe"]);

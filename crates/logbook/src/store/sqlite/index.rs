@@ -23,7 +23,7 @@ impl SqliteTransaction<'_> {
     pub(super) fn write_entry(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
         let content = &entry.content;
         self.db
-            .prepare_cached("INSERT INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)")?
+            .prepare_cached("INSERT INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")?
             .execute(params![
                 row,
                 book_row.num,
@@ -39,6 +39,7 @@ impl SqliteTransaction<'_> {
                 json(&content.attributes)?,
                 json(&content.attachments)?,
                 json(&content.links)?,
+                entry.signatures.len() as i64,
             ])?;
         let sql = "INSERT INTO thread VALUES (?1, ?2, ?3) \
                    ON CONFLICT (book, head) DO UPDATE SET newest = max(newest, excluded.newest)";

@@ -13,6 +13,7 @@ use super::{Result, SqliteTransaction, StoreError, connect, migrate};
 use crate::{
     attachment::{Blobs, Sha},
     entry::Entry,
+    signature::keys::SigningKeys,
     store::{
         book_row::{BookRow, json},
         quota::Quota,
@@ -23,7 +24,7 @@ use crate::{
 const CACHE: i64 = 64 * 1024;
 
 /// The tables that both databases have with the same columns of numbers, texts and bytes.
-pub const TABLES: [(&str, &str); 10] = [
+pub const TABLES: [(&str, &str); 11] = [
     ("attribute", "num, folded"),
     ("tombstone", "book, id, gone, by, to_book, to_id"),
     ("revision", "book, id, number, at, by, what, content, note"),
@@ -34,6 +35,7 @@ pub const TABLES: [(&str, &str); 10] = [
     ("look", "book, id, day, looks"),
     ("imported", "book, id, digest, revision"),
     ("record", "kind, name, version, value"),
+    ("signature", "chain, number, book, id, record"),
 ];
 
 /// Creates a directory for a copy and opens its attachments, unless a process uses it.
@@ -55,6 +57,8 @@ pub struct DirectoryWriter {
     db: Connection,
     known: HashSet<Box<str>>,
     blobs: Blobs,
+    /// No key: a copy has the signatures of its source.
+    keys: SigningKeys,
 }
 
 impl DirectoryWriter {
@@ -67,7 +71,7 @@ impl DirectoryWriter {
         }
         let mut db = connect(&partial, CACHE, true)?;
         migrate(&mut db, dir)?;
-        Ok(DirectoryWriter { dir: dir.to_owned(), partial, db, known: HashSet::new(), blobs })
+        Ok(DirectoryWriter { dir: dir.to_owned(), partial, db, known: HashSet::new(), blobs, keys: SigningKeys::default() })
     }
 
     /// Writes a book's row.
@@ -91,6 +95,7 @@ impl DirectoryWriter {
             marks: Vec::new(),
             unused: Vec::new(),
             quota: Quota::default(),
+            keys: &self.keys,
         };
         for (row, entry) in entries {
             writing.write_entry(book_row, *row, entry)?;

@@ -7,8 +7,9 @@ use super::{Result, StoreError};
 use crate::{
     entry::{Content, Entry, EntryRef, Lock, Tombstone},
     store::{
-        book_row::{BookRow, damaged},
+        book_row::{BookRow, book_of, damaged},
         naming::is_hidden,
+        signing::record_of,
     },
 };
 
@@ -95,10 +96,10 @@ pub fn load_all(db: &Connection, book: &str, rows: &[i64], text: bool) -> Result
     // One statement for both tables: a statement costs as much as the rows that it reads. Rejected: a join, which SQLite
     // plans anew for each row that is bound.
     let mut query = db.prepare_cached(if text {
-        "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links, \
+        "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links, signed, \
          (SELECT text FROM body WHERE body.row = ?1) FROM entry WHERE entry.row = ?1"
     } else {
-        "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links \
+        "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links, signed \
          FROM entry WHERE row = ?1"
     })?;
     let mut entries = Vec::with_capacity(rows.len());
@@ -107,7 +108,12 @@ pub fn load_all(db: &Connection, book: &str, rows: &[i64], text: bool) -> Result
         let Some(row) = found.next()? else { continue };
         let mut entry = entry_of(book, row)?;
         if text {
-            entry.content.text = row.get(12)?;
+            entry.content.text = row.get(13)?;
+        }
+        if row.get::<_, i64>(12)? > 0 {
+            let id = entry.at.id;
+            let records = records_of(db, book_of(at), id)?;
+            entry.signatures = records.iter().map(|text| record_of(book, id, text)).collect::<Result<_>>()?;
         }
         entries.push((at, entry));
     }
@@ -138,7 +144,15 @@ fn entry_of(book: &str, row: &Row<'_>) -> Result<Entry> {
         thread: row.get(6)?,
         by: row.get(8)?,
         content: Content { attributes, encoding, text: String::new(), attachments, links },
+        signatures: vec![],
     })
+}
+
+/// Returns the records of signatures about an entry.
+pub fn records_of(db: &Connection, num: i64, id: u32) -> Result<Vec<String>> {
+    let sql = "SELECT record FROM signature INDEXED BY signature_entry WHERE book = ?1 AND id = ?2 ORDER BY chain, number";
+    let mut query = db.prepare_cached(sql)?;
+    Ok(query.query_map(params![num, id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Returns the lock of an entry at this time.

@@ -138,6 +138,8 @@ impl Tables for SqliteTransaction<'_> {
         self.db.execute("DELETE FROM attached WHERE book = ?1 AND id = ?2", params![from.0, from.1])?;
         let sql = "UPDATE look SET book = ?3, id = ?4 WHERE book = ?1 AND id = ?2";
         self.db.execute(sql, params![from.0, from.1, to.0, to.1])?;
+        let sql = "UPDATE signature SET book = ?3, id = ?4 WHERE book = ?1 AND id = ?2";
+        self.db.execute(sql, params![from.0, from.1, to.0, to.1])?;
         Ok(())
     }
 

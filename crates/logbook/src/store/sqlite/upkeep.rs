@@ -161,6 +161,7 @@ impl Maintenance for SqliteStore {
             }
         }
         copy.close().map_err(|(_, error)| error)?;
+        self.keys.copy_public(to)?;
         // After a crash, these files of the old database may remain; SQLite would use them for the new one.
         for rest in ["book.db-wal", "book.db-shm"] {
             match fs::remove_file(to.join(rest)) {

@@ -39,3 +39,9 @@ pub(super) fn read_password() -> Result<String, Failure> {
 pub(super) fn own_password() -> Result<String, Failure> {
     read_secretly(["Your own password"]).map(|[password]| password)
 }
+
+/// The password of a user who signs.
+pub fn password(login: &str) -> Result<String, Failure> {
+    let question = format!("Password of {}", login.escape_debug());
+    read_secretly([&question]).map(|[password]| password)
+}
