@@ -2,7 +2,8 @@
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
 # netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd,
-# oidc-provider (for Node.js).
+# oidc-provider (for Node.js), pam (its library and a module), kerberos (its
+# library, a KDC that is not started, curl).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -82,6 +83,11 @@ for thing in "$@"; do
           missing "mdBook" "cargo install mdbook"
       } ;;
     slapd) [ -x /usr/sbin/slapd ] || debian "slapd, an LDAP directory" slapd ;;
+    pam) [ -e /usr/include/security/pam_appl.h ] && compgen -G '/lib/*/security/pam_pwdfile.so' >/dev/null ||
+        debian "PAM's library, and a module for tests" libpam0g-dev libpam-pwdfile openssl ;;
+    # Debian starts no KDC without a realm.
+    kerberos) [ -e /usr/include/gssapi/gssapi.h ] && [ -x /usr/sbin/krb5kdc ] && command -v kinit >/dev/null && command -v curl >/dev/null ||
+        debian "Kerberos: its library, and a KDC for tests" libkrb5-dev krb5-kdc krb5-admin-server krb5-user curl ;;
     # In a place of its own; tests/peers/login_oidc.py looks there.
     oidc-provider) command -v npm >/dev/null || debian "Node.js" nodejs npm
       [ -d "$HOME/.cache/tampu/oidc-provider/node_modules/oidc-provider" ] || {

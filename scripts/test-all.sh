@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 
-scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger apache chromium tango postgres systemd slapd oidc-provider sshfs
+scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger apache chromium tango postgres systemd slapd oidc-provider sshfs \
+  pam kerberos
 venv=$(scripts/venv.sh tests/peers/requirements.txt tests/attacks/requirements.txt)
 
 echo "== the tests that need root, namespaces and PostgreSQL, and those of the benches"
@@ -13,6 +14,8 @@ cargo test --locked --tests -- --ignored
 cargo test --locked --package tampu-benches
 
 export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"
+TAMPU_LOGIN_BIN=$(scripts/login-binary.sh)
+export TAMPU_LOGIN_BIN
 logs=$(mktemp -d)
 passed=0 failed=()
 

@@ -73,12 +73,41 @@ def main():
             sys.exit("FAILED: the provider did not start")
         method = (
             f'[[book.login]]\nname = "sso"\nregister = true\n[book.login.oidc]\nissuer = "http://127.0.0.1:{port}"\nclient_id = "tampu"\n'
-            f'client_secret_file = "{secret}"\nlabel = "the lab"\nscopes = ["openid", "profile", "email", "groups"]\n{GROUPS}'
+            f'client_secret_file = "{secret}"\nlabel = "the lab"\nlogout = true\nscopes = ["openid", "profile", "email", "groups"]\n{GROUPS}'
         )
         site.begin(method, port=book)
         tested(site, provider)
     finally:
         site.close()
+
+
+def leaves(site):
+    """Logs out here, then at the provider, and returns."""
+    person = browser()
+    answer(person, to_the_code(person, site, "max"))
+    check("a person is logged in", whoami(person, site)["login"] == "max")
+    form = answer(person, f"{site.url}/elog/Shift/?cmd=Logout&everywhere=1")[2]
+    fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form))
+    # Of the form for all sessions, this one alone.
+    fields.pop("everywhere")
+    status, headers, _ = answer(person, f"{site.url}/elog/", {**fields, "cmd": "Logout"})
+    check(f"a logout leads to that of the method ({status})", headers["Location"] == "/login/oidc/sso/out" and whoami(person, site)["by"] == "guest")
+    page = answer(person, f"{site.url}/login/oidc/sso/out")[2]
+    to = html.unescape(re.search(r'<a href="([^"]*)"', page).group(1))
+    check("which leads to the provider", "/session/end?" in to and "post_logout_redirect_uri" in to)
+    status, _, page = answer(person, to)
+    check(f"which asks the person ({status})", status == 200 and "xsrf" in page)
+    action = html.unescape(re.search(r'<form[^>]*action="([^"]*)"', page).group(1))
+    secret = re.search(r'name="xsrf" value="([^"]*)"', page).group(1)
+    status, headers, _ = answer(person, action, {"xsrf": secret, "logout": "yes"})
+    check(f"and leads back ({status})", status in (302, 303) and headers["Location"].startswith(f"{site.url}/login/oidc/sso/gone"))
+    check("to the logbook", answer(person, headers["Location"])[1]["Location"] == "/elog/")
+    begun = answer(person, f"{site.url}/login/oidc/sso")[1]["Location"]
+    while "/back" not in begun and (moved := answer(person, begun)[1]["Location"]):
+        begun = urllib.parse.urljoin(begun, moved)
+    check("the provider asks for the password again", "/back" not in begun)
+    stranger = answer(browser(), f"{site.url}/login/oidc/sso/nonsense")
+    check("another step is none", stranger[0] == 404)
 
 
 def tested(site, provider):
@@ -112,6 +141,7 @@ def tested(site, provider):
     check("a disabled user stays out", answer(again, to_the_code(again, site, "zoe"))[0] == 401 and whoami(zoe, site)["by"] == "guest")
     check("an unknown method is none", answer(again, f"{site.url}/login/oidc/none")[0] == 404)
 
+    leaves(site)
     code = to_the_code(max_, site, "max")
     provider.kill()
     provider.wait()

@@ -6,6 +6,7 @@ import http.cookiejar
 import json
 import os
 import socket
+import subprocess
 import urllib.error
 import urllib.request
 
@@ -25,6 +26,15 @@ def write(path, text, mode=0o600):
         file.write(text)
     os.chmod(path, mode)
     return path
+
+
+def with_login_features():
+    """Builds the program with the login methods that need libraries of the system; the path of the program."""
+    if "TAMPU_LOGIN_BIN" not in os.environ:
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "login-binary.sh")
+        built = subprocess.run([script], check=True, text=True, stdout=subprocess.PIPE)
+        os.environ["TAMPU_LOGIN_BIN"] = built.stdout.strip()
+    return os.environ["TAMPU_LOGIN_BIN"]
 
 
 class LoginSite(Place):
@@ -61,6 +71,11 @@ class LoginSite(Place):
         status, headers, answer = self.ask("POST", "/api/v1/login", {"login": login, "password": password})
         cookie = (headers.get("Set-Cookie") or "").split(";")[0]
         return status, {"Cookie": cookie}, answer
+
+    def logged(self):
+        """All messages of the site, as one text."""
+        found = self.run("log", "query", "--limit", "0", "--json")
+        return "\n".join(json.loads(line)["message"] for line in found.stdout.splitlines())
 
     def explained(self, headers):
         return self.ask("GET", "/api/v1/whoami/explain", headers=headers)[2]

@@ -12,7 +12,7 @@ const people = {
   'id-of-local': { sub: 'id-of-local', preferred_username: 'local', name: 'Another Person' },
 };
 const provider = new Provider(`http://127.0.0.1:${port}`, {
-  clients: [{ client_id: 'tampu', client_secret: 'between the provider and the hub', redirect_uris: [back] }],
+  clients: [{ client_id: 'tampu', client_secret: 'between the provider and the hub', redirect_uris: [back], post_logout_redirect_uris: [back.replace(/back$/, 'gone')] }],
   claims: { openid: ['sub'], profile: ['name', 'preferred_username'], email: ['email', 'email_verified'], groups: ['groups'] },
   scopes: ['openid', 'profile', 'email', 'groups'],
   pkce: { required: () => true },

@@ -28,18 +28,38 @@ pub fn tables(config: &ElogConfig) -> Option<String> {
                  # On a loopback address the proxy also sends a secret; name the proxy in 'proxies' of [book].\n\
                  # secret_file = \"/etc/tampu/proxy.secret\"\n"
             ),
-            "kerberos" => write!(
-                out,
-                "# Kerberos (realm {}): passwords of the realm are checked by its directory, with a table [book.login.ldap];\n\
-                 # tickets are checked by a proxy, with a table [book.login.proxy].\n",
-                quoted(&get("Kerberos Realm").unwrap_or_default())
-            ),
-            "pam" => writeln!(out, "# PAM: ask the directory behind it, with a table [book.login.ldap]."),
+            "kerberos" => kerberos(&mut out, &get("Kerberos Realm").unwrap_or_default()),
+            "pam" => pam(&mut out),
             // Users of the file are taken over by 'tampu book users import-elog'.
             _ => Ok(()),
         };
     }
     (!out.is_empty()).then_some(out)
+}
+
+/// Tickets, and passwords of the realm, which elogd asked for.
+fn kerberos(out: &mut String, realm: &str) -> std::fmt::Result {
+    let realm = if realm.is_empty() { "EXAMPLE.ORG" } else { realm };
+    write!(
+        out,
+        "[[book.login]]\nname = \"kerberos\"\nregister = true\n[book.login.kerberos]\nrealm = {}\n\
+         # The key of HTTP/HOST, by kadmin: ktadd -k FILE HTTP/HOST\nkeytab = \"/etc/tampu/http.keytab\"\n\
+         # Passwords of the realm: /etc/pam.d/tampu has the module pam_krb5 or pam_sss.\n",
+        quoted(realm)
+    )?;
+    pam(out)
+}
+
+fn pam(out: &mut String) -> std::fmt::Result {
+    // Two methods of elogd may both be PAM here.
+    match out.contains("[book.login.pam]") {
+        true => Ok(()),
+        false => write!(
+            out,
+            "[[book.login]]\nname = \"pam\"\nregister = true\n[book.login.pam]\n\
+             # The rules are in /etc/pam.d/tampu. The program is built with the feature 'pam'.\nservice = \"tampu\"\n"
+        ),
+    }
 }
 
 fn ldap(out: &mut String, get: &dyn Fn(&str) -> Option<String>) -> std::fmt::Result {
@@ -82,6 +102,10 @@ mod tests {
             assert!(ldap.lines().any(|written| written == line), "{line}: {ldap}");
         }
         assert!(tables("Authentication = Webserver").unwrap().contains("[book.login.proxy]"));
-        assert!(tables("Authentication = Kerberos\nKerberos Realm = LAB.ORG").unwrap().contains("\"LAB.ORG\""));
+        let kerberos = tables("Authentication = Kerberos, PAM\nKerberos Realm = LAB.ORG").unwrap();
+        for (line, times) in [("[book.login.kerberos]", 1), ("realm = \"LAB.ORG\"", 1), ("[book.login.pam]", 1)] {
+            assert_eq!(kerberos.lines().filter(|written| *written == line).count(), times, "{line}: {kerberos}");
+        }
+        assert!(tables("Authentication = PAM").unwrap().contains("service = \"tampu\""));
     }
 }

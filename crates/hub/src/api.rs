@@ -138,12 +138,14 @@ impl HttpService for Api {
         let identifies = work_of(head, false);
         let identify = move |head: &Parts, client: &ClientAddress| {
             let auth = self.authenticator.authenticate(&self.people, head, client, false);
-            let auth = auth.map_err(|problem| Box::new(finished(problem.answer())))?;
+            let headers = self.authenticator.ticket_headers(client, auth.as_ref().ok());
+            let auth = auth.map_err(|problem| Box::new(headers.clone().added_to(finished(problem.answer()))))?;
             let longest = auth.longest_body().min(max_body);
             let in_steps = work.searches() && self.people.sees_a_part(&auth.principal).unwrap_or(true);
             let who = CallerName(call::principal_of(&auth.principal).to_string());
             let handler = move |request: HttpRequest<'_>, stop: &Stop| {
-                let mut answer = finished(self.act(found, auth, request, stop).unwrap_or_else(|problem| problem.answer()));
+                let answer = finished(self.act(found, auth, request, stop).unwrap_or_else(|problem| problem.answer()));
+                let mut answer = headers.added_to(answer);
                 answer.extensions_mut().insert(who);
                 if in_steps {
                     answer.extensions_mut().insert(InSteps);

@@ -52,7 +52,7 @@ use crate::{
         server::{Limits, Listener, Server},
     },
     listen::ListenAddress,
-    login::{Logins, oidc, settings::LoginSettings},
+    login::{Logins, kerberos, oidc, settings::LoginSettings},
     rules::Rules,
 };
 pub use error::BookError;
@@ -173,13 +173,14 @@ impl Book {
             None => Arc::new(SqliteStore::open(&given.directory)?),
         };
         store.set_quota(settings.quota());
-        let logins = Logins::start(&settings.login, &given.logger)?;
+        let logins = Logins::start(&settings.login, &given.run, &given.logger)?;
         let people = People::new(store.clone(), people_settings(settings))?;
         let people = logins.methods.into_iter().fold(people, People::with);
         let rules = given.rules.clone();
         let people = Arc::new(people.narrowed_by(move |who, book, right| rules.leaves(&principal_of(who), book, right)));
         let providers = Arc::new(logins.providers);
-        let authenticator = Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy);
+        let authenticator =
+            Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy).with_kerberos(logins.kerberos);
         let authenticator = Arc::new(authenticator);
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
         let mail = given.mail.map(|(mail, directory)| start_mail(mail, settings, &directory, &given.logger)).transpose()?;
@@ -193,8 +194,10 @@ impl Book {
         let changes = Arc::new(ChangeRate::new(settings.changes_per_minute, settings.changes_burst));
         // At an address of their own ELOG's pages have no prefix, as with elogd.
         let links = settings.login.iter().filter_map(LoginSettings::link).collect::<Vec<_>>();
+        let logouts = settings.login.iter().filter_map(LoginSettings::logout).collect::<Vec<_>>();
         let site = |prefix: &str| {
-            let config = SiteConfig { logins: links.clone(), ..site_config(settings, &*store, prefix)? };
+            let config =
+                SiteConfig { logins: links.clone(), logouts: logouts.clone(), ..site_config(settings, &*store, prefix)? };
             let site = Site::new(store.clone(), config).with_people(people.clone());
             let site = site.with_rendered(rendered.clone()).with_mail(mail.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
@@ -238,6 +241,10 @@ impl Book {
             let (providers, people, authenticator) = (providers.clone(), people.clone(), authenticator.clone());
             Arc::new(oidc::flow::OidcLogins { providers, people, authenticator, home, audit: given.logger.named(AUDIT) })
         };
+        let with_tickets = |home: String| {
+            let (people, authenticator) = (people.clone(), authenticator.clone());
+            Arc::new(kerberos::flow::KerberosLogins { people, authenticator, home, audit: given.logger.named(AUDIT) })
+        };
         let mut listeners: Vec<Listener> = Vec::new();
         let https = given.https;
         let mut serve = |socket, service: Arc<dyn HttpService>, certificate: &Option<Arc<ServerCertificate>>| {
@@ -248,10 +255,12 @@ impl Book {
             let root = Arc::new(elog::Root { prefix: settings.elog_prefix.clone() });
             let all = Mounts::new(root).mount("/api", api.clone()).mount(&settings.elog_prefix, dialect);
             let all = all.mount(oidc::flow::PATH, at_providers(format!("{}/", settings.elog_prefix)));
+            let all = all.mount(kerberos::flow::PATH, with_tickets(format!("{}/", settings.elog_prefix)));
             serve(listener, Arc::new(all), &https.listen);
         }
         if let Some(listener) = elog {
             let all = Mounts::new(alone).mount(oidc::flow::PATH, at_providers("/".to_owned()));
+            let all = all.mount(kerberos::flow::PATH, with_tickets("/".to_owned()));
             serve(listener, Arc::new(all), &https.elog);
         }
         let (connections, connections_of_one) = (settings.connections, settings.connections_of_one);

@@ -3,7 +3,8 @@
 mod group;
 mod passwd;
 
-pub use group::group_id;
+pub use group::{group_id, groups_of};
+pub use passwd::{Account, account};
 
 /// Name of this host as the kernel has it, which may or may not include the domain.
 pub fn host_name() -> String {

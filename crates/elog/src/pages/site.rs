@@ -56,6 +56,8 @@ pub struct SiteConfig {
     pub raw_csv: bool,
     /// Texts and addresses of links with which a login at a provider begins.
     pub logins: Vec<(String, String)>,
+    /// Login methods with a logout of their own, and the addresses to which a logout leads.
+    pub logouts: Vec<(String, String)>,
     /// Logins and full names, for attributes whose values are users, on a site without logins.
     pub users: Vec<(String, String)>,
 }
@@ -74,6 +76,7 @@ impl Default for SiteConfig {
             password_in_address: false,
             raw_csv: false,
             logins: Vec::new(),
+            logouts: Vec::new(),
             users: Vec::new(),
         }
     }

@@ -384,7 +384,7 @@ mod tests {
         }
         let session = |login: &str| {
             let (principal, secret) = people.log_in(login, "battery staple", from).unwrap();
-            RequestAuth { principal, from, secret: Some(secret), elsewhere: false, secure: false }
+            RequestAuth { principal, from, secret: Some(secret), elsewhere: false, secure: false, proof: None }
         };
         let subscribe = |auth: RequestAuth, said: Option<String>| {
             let wanted = SearchSubscription { books: vec![], query: String::new(), after: None, auth };
@@ -412,7 +412,7 @@ mod tests {
         let by_token = || {
             let (token, text) = people.make_token(token.clone()).unwrap();
             let principal = people.by_token(&text).unwrap();
-            let auth = RequestAuth { principal, from, secret: None, elsewhere: false, secure: false };
+            let auth = RequestAuth { principal, from, secret: None, elsewhere: false, secure: false, proof: None };
             (token.id, subscribe(auth, Some(format!("Bearer {text}"))))
         };
         let (id, cut) = by_token();
@@ -441,7 +441,8 @@ mod tests {
         store.import("Shift", (1..=500).map(old).collect(), vec![], "zoe").unwrap();
         let people = Arc::new(People::new(store.clone(), Settings::default()).unwrap());
         let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let auth = RequestAuth { principal: people.guest().unwrap(), from, secret: None, elsewhere: false, secure: false };
+        let auth =
+            RequestAuth { principal: people.guest().unwrap(), from, secret: None, elsewhere: false, secure: false, proof: None };
         let subscriber = |at| {
             let wanted = SearchSubscription { books: vec![], query: "word".to_owned(), after: None, auth: auth.clone() };
             let (to, receiver) = mpsc::channel(QUEUE);

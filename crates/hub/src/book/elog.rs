@@ -32,6 +32,7 @@ use crate::{
         server::plain_rejection,
         time_steps::InSteps,
     },
+    login::kerberos::TicketHeaders,
     rules::Rules,
 };
 
@@ -161,11 +162,13 @@ impl HttpService for ElogPages {
         let identify = move |head: &Parts, client: &ClientAddress| {
             let auth = self.authenticator.authenticate(&self.people, head, client, true);
             let auth = auth.map_err(|problem| Box::new(finished(plain(&problem))))?;
+            // A page asks for no ticket: a browser without one would ask the person in a window of its own.
+            let headers = TicketHeaders { asks: false, answer: auth.proof.clone() };
             let longest = auth.longest_body().min(max_body);
             let in_steps = work.searches() && self.people.sees_a_part(&auth.principal).unwrap_or(true);
             let who = CallerName(principal_of(&auth.principal).to_string());
             let handler = move |request: HttpRequest<'_>, stop: &Stop| {
-                let mut answer = self.answer(bound, &auth, request, stop);
+                let mut answer = headers.added_to(self.answer(bound, &auth, request, stop));
                 answer.extensions_mut().insert(who);
                 if in_steps {
                     answer.extensions_mut().insert(InSteps);

@@ -1,4 +1,4 @@
-//! Authentication of a request: by a token, a password, or a session's cookie. The connection itself proves nothing: any
+//! Authentication of a request: by a token, a password, a Kerberos ticket, or a session's cookie. The connection itself proves nothing: any
 //! program of this host may forward it.
 //!
 //! A browser sends cookies, and a remembered password, with the requests of every page. Therefore a request from
@@ -9,7 +9,7 @@
 use std::{net::IpAddr, time::Instant};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use tampu_logbook::people::{
     People, PeopleError, Principal, Right,
     attempts::client_network,
@@ -17,7 +17,10 @@ use tampu_logbook::people::{
     session::{COOKIE, cookie_in},
 };
 
-use crate::login::proxy::ProxyLogin;
+use crate::login::{
+    kerberos::{self, KerberosLogin, TicketHeaders},
+    proxy::ProxyLogin,
+};
 
 use super::{
     admission::WorkKind,
@@ -43,6 +46,8 @@ pub struct RequestAuth {
     pub elsewhere: bool,
     /// True if the client's connection is TLS, as a trusted proxy reports.
     pub secure: bool,
+    /// The header that proves the hub to a client with a ticket.
+    pub proof: Option<HeaderValue>,
 }
 
 /// The authenticator of requests: names of this host, and its user.
@@ -54,6 +59,8 @@ pub struct Authenticator {
     is_behind_proxy: bool,
     /// The login method of the proxies, if they name persons.
     proxy: Option<ProxyLogin>,
+    /// The login method of tickets.
+    kerberos: Option<KerberosLogin>,
 }
 
 /// Returns the name in `name:port` or `[::1]:port`, in lower case.
@@ -111,11 +118,13 @@ pub struct AuthSettings {
     pub proxies: Proxies,
 }
 
-/// Returns the kind of work that the authentication of a request is: [`WorkKind::Login`] where it has a password, which is hashed. `dialect` is true
+/// Returns the kind of work that the authentication of a request is: [`WorkKind::Login`] where it has a password,
+/// which is hashed, or a ticket. `dialect` is true
 /// for ELOG's pages.
 pub fn work_of(head: &Parts, dialect: bool) -> WorkKind {
     let said = text(&head.headers, header::AUTHORIZATION);
-    let by_header = said.is_some_and(|said| said.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("basic ")));
+    let is_basic = |said: &str| said.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("basic "));
+    let by_header = said.is_some_and(|said| is_basic(said) || kerberos::token_in(said).is_some());
     let by_cookie = dialect && cookie_in(&all_lines(&head.headers, header::COOKIE, "; "), "upwd").is_some();
     if by_header || by_cookie { WorkKind::Login } else { WorkKind::Quick }
 }
@@ -129,12 +138,28 @@ impl Authenticator {
         let mut hosts = vec!["localhost".to_owned(), host.to_ascii_lowercase()];
         hosts.extend(said.clone().chain(world.map(name_of)));
         let public = said.chain(world.map(str::to_ascii_lowercase)).collect();
-        Authenticator { hosts, public, is_behind_proxy: !settings.proxies.is_empty(), proxy: None }
+        Authenticator { hosts, public, is_behind_proxy: !settings.proxies.is_empty(), proxy: None, kerberos: None }
     }
 
     /// Believes the proxies about the person of a request.
     pub fn with_proxy(self, proxy: Option<ProxyLogin>) -> Authenticator {
         Authenticator { proxy, ..self }
+    }
+
+    /// Accepts the tickets of a Kerberos realm.
+    pub fn with_kerberos(self, kerberos: Option<KerberosLogin>) -> Authenticator {
+        Authenticator { kerberos, ..self }
+    }
+
+    /// The login method of tickets, if there is one.
+    pub fn kerberos(&self) -> Option<&KerberosLogin> {
+        self.kerberos.as_ref()
+    }
+
+    /// Returns the headers about tickets for a response to this client; `auth` is the caller, if the caller is known.
+    pub fn ticket_headers(&self, client: &ClientAddress, auth: Option<&RequestAuth>) -> TicketHeaders {
+        let asks = self.kerberos.as_ref().is_some_and(|kerberos| kerberos.serves(client));
+        TicketHeaders { asks, answer: auth.and_then(|auth| auth.proof.clone()) }
     }
 
     /// Returns true if a request has no credentials at all.
@@ -196,7 +221,7 @@ impl Authenticator {
         let headers = &head.headers;
         let (from, secure) = (client.ip, client.is_tls);
         let elsewhere = self.is_from_elsewhere(headers);
-        let authenticated = |principal, secret| RequestAuth { principal, from, secret, elsewhere, secure };
+        let authenticated = |principal, secret| RequestAuth { principal, from, secret, elsewhere, secure, proof: None };
 
         // ELOG's pages also change things by a link: a command in the address.
         let query = head.uri.query().unwrap_or_default();
@@ -219,6 +244,11 @@ impl Authenticator {
             && !is_token
         {
             return Ok(bound(authenticated(people.by_method(proxy.method(), &person)?, None)));
+        }
+        if let (Some(kerberos), Some(token)) = (&self.kerberos, said.and_then(kerberos::token_in)) {
+            let ticket = kerberos.verify(token, client)?;
+            let auth = authenticated(people.by_method(kerberos.method(), &ticket.person)?, None);
+            return Ok(bound(RequestAuth { proof: ticket.answer, ..auth }));
         }
         if let Some(said) = said {
             let auth = authenticated(by_header(people, said, from)?, None);

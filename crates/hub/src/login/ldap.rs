@@ -7,7 +7,7 @@
 //!
 //! A login has a connection of its own, because a bind changes the rights of the whole connection. Values of the login
 //! are escaped in filters and names. An empty password is never sent: to a directory it means nobody, who may bind.
-//! After a failed connection the directory is left alone for some seconds, so that its absence delays no login.
+//! After a failed connection the directory is left alone for some seconds ([`Absence`]).
 
 use std::{
     collections::BTreeSet,
@@ -16,18 +16,16 @@ use std::{
 };
 
 use ldap3::{LdapConn, LdapConnSettings, LdapError, Scope, SearchEntry, SearchOptions, dn_escape, ldap_escape};
-use parking_lot::Mutex;
-use tampu_log::{Logger, notice, warning};
+use tampu_log::Logger;
 use tampu_logbook::people::outside::{CheckPassword, MAX_GROUPS, MethodFailure, OutsideUser};
 
 use super::{
+    absence::Absence,
     calls::Calls,
     ldap_settings::{LdapSettings, Nested, filled},
     secret::read_secret,
 };
 
-/// Time for which a directory without an answer is left alone.
-const REST: Duration = Duration::from_secs(5);
 /// Names of groups in one filter.
 const NAMES_AT_ONCE: usize = 50;
 /// Result codes of LDAP.
@@ -40,16 +38,13 @@ const WRONG_PASSWORD: u32 = 49;
 pub struct Directory {
     inner: Arc<Inner>,
     calls: Calls,
+    absence: Absence,
 }
 
 struct Inner {
-    name: String,
     settings: LdapSettings,
     password: Option<String>,
     tls: Arc<rustls::ClientConfig>,
-    logger: Logger,
-    /// The time until which the directory is left alone, and the reason.
-    away: Mutex<Option<(Instant, String)>>,
 }
 
 impl Directory {
@@ -62,8 +57,8 @@ impl Directory {
         };
         let tls = Arc::new(tampu_tls::client::client_config(roots).map_err(|why| why.to_string())?);
         let calls = Calls::new(settings.connections);
-        let (name, settings, away) = (name.to_owned(), settings.clone(), Mutex::default());
-        Ok(Directory { inner: Arc::new(Inner { name, settings, password, tls, logger, away }), calls })
+        let absence = Absence::of(format!("the directory of the login method '{name}'"), logger);
+        Ok(Directory { inner: Arc::new(Inner { settings: settings.clone(), password, tls }), calls, absence })
     }
 }
 
@@ -72,40 +67,17 @@ impl CheckPassword for Directory {
         if password.is_empty() || login.contains('\0') {
             return Ok(None);
         }
-        if let Some((until, why)) = &*self.inner.away.lock()
-            && *until > Instant::now()
-        {
-            return Err(MethodFailure::Away(why.clone()));
-        }
+        self.absence.check()?;
         let (inner, login, password) = (self.inner.clone(), login.to_owned(), password.to_owned());
         let most = Duration::from_secs(self.inner.settings.timeout_s);
         let found = self.calls.run(most + most / 2, move || inner.check(&login, &password));
         let found = found.and_then(|found| found.map_err(MethodFailure::Away));
-        self.inner.note(&found);
+        self.absence.note(&found);
         found
     }
 }
 
 impl Inner {
-    /// Remembers and logs that the directory is away, or is there again.
-    fn note(&self, found: &Result<Option<OutsideUser>, MethodFailure>) {
-        let mut away = self.away.lock();
-        match found {
-            Err(MethodFailure::Away(why)) => {
-                if away.is_none() {
-                    warning!(self.logger, "the directory of the login method '{}' does not respond: {why}", self.name);
-                }
-                *away = Some((Instant::now() + REST, why.clone()));
-            }
-            Err(MethodFailure::Busy) => {}
-            Ok(_) => {
-                if away.take().is_some() {
-                    notice!(self.logger, "the directory of the login method '{}' responds again", self.name);
-                }
-            }
-        }
-    }
-
     fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, String> {
         let until = Instant::now() + Duration::from_secs(self.settings.timeout_s);
         let mut session = Session::open(self, until)?;

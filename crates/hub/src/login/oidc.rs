@@ -82,6 +82,8 @@ struct Addresses {
     #[serde(default)]
     userinfo_endpoint: Option<String>,
     #[serde(default)]
+    end_session_endpoint: Option<String>,
+    #[serde(default)]
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
@@ -183,7 +185,9 @@ impl Provider {
             return Err(self.away(what, &why));
         }
         let all = [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri];
-        if let Some(bad) = all.into_iter().chain(&found.userinfo_endpoint).find(|url| !is_safe(url)) {
+        if let Some(bad) =
+            all.into_iter().chain(&found.userinfo_endpoint).chain(&found.end_session_endpoint).find(|url| !is_safe(url))
+        {
             return Err(self.away(what, &format!("'{}' is no address of https", bad.escape_debug())));
         }
         let found = Arc::new(found);
@@ -224,8 +228,16 @@ impl Provider {
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ]);
-        let separator = if addresses.authorization_endpoint.contains('?') { '&' } else { '?' };
-        Ok(format!("{}{separator}{query}", addresses.authorization_endpoint))
+        Ok(with_query(&addresses.authorization_endpoint, &query))
+    }
+
+    /// Returns the address at the provider at which its session ends, or `None` if the provider has none. The provider asks
+    /// the person, since no token names the session: a link of another site must not end it. `back` is the address to
+    /// return to.
+    pub fn end_session(&self, back: &str) -> Result<Option<String>, OidcError> {
+        let addresses = self.addresses()?;
+        let query = form(&[("client_id", &self.settings.client_id), ("post_logout_redirect_uri", back)]);
+        Ok(addresses.end_session_endpoint.as_ref().map(|at| with_query(at, &query)))
     }
 
     /// Ends a login with the code that the browser has brought, and returns the person.
@@ -320,6 +332,12 @@ fn claim<'c>(claims: &'c Claims, name: &str) -> Option<&'c Value> {
         let first = claims.get(parts.next()?)?;
         parts.try_fold(first, |value, part| value.get(part))
     })
+}
+
+/// Adds a query to an address, which may have one.
+fn with_query(address: &str, query: &str) -> String {
+    let separator = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{separator}{query}")
 }
 
 /// Writes fields as a form.

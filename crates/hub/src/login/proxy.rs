@@ -5,26 +5,20 @@
 //! its own beside one of the client has not. Every program of this host can connect from a loopback address, so there
 //! the proxy also proves itself with a secret.
 
-use std::{
-    net::IpAddr,
-    time::{Duration, Instant},
-};
+use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, StatusCode};
-use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tampu_log::{Logger, warning};
+use tampu_log::Logger;
 use tampu_logbook::people::outside::OutsideUser;
 
-use super::{secret::read_secret, settings::ProxySettings};
+use super::{secret::read_secret, settings::ProxySettings, warnings::Warnings};
 use crate::http::{client_address::ClientAddress, problem::Problem};
 
 /// The header with the proxy's secret.
 const SECRET: HeaderName = HeaderName::from_static("x-tampu-proxy-secret");
 /// Longest value of a header, in bytes.
 const MAX_VALUE: usize = 4096;
-/// Shortest time between two warnings.
-const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// The login method of a proxy.
 pub struct ProxyLogin {
@@ -37,9 +31,7 @@ pub struct ProxyLogin {
     realm: Option<String>,
     /// The digest of the secret, so that a comparison takes the same time for all values.
     secret: Option<[u8; 32]>,
-    logger: Logger,
-    /// Time of the last warning, and the number of refusals since then.
-    warned: Mutex<(Option<Instant>, u64)>,
+    warnings: Warnings,
 }
 
 impl ProxyLogin {
@@ -56,8 +48,7 @@ impl ProxyLogin {
             groups: optional(&settings.groups_header)?,
             realm: settings.realm.as_ref().map(|realm| format!("@{}", realm.to_lowercase())),
             secret: secret.map(|secret| Sha256::digest(secret.as_bytes()).into()),
-            logger,
-            warned: Mutex::default(),
+            warnings: Warnings::new(logger),
         })
     }
 
@@ -112,16 +103,10 @@ impl ProxyLogin {
         }))
     }
 
-    /// Rejects a request with the header, and logs it, at most once in [`WARN_EVERY`].
+    /// Rejects a request with the header, and logs it.
     fn refuse(&self, from: IpAddr, why: &str) -> Problem {
-        let mut warned = self.warned.lock();
-        if warned.0.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
-            let more = if warned.1 > 0 { format!("; {} more since the last warning", warned.1) } else { String::new() };
-            warning!(self.logger, "a request from {from} with the header '{}' was refused: {why}{more}", self.header.as_str());
-            *warned = (Some(Instant::now()), 0);
-        } else {
-            warned.1 += 1;
-        }
+        let header = self.header.as_str();
+        self.warnings.warn(&format!("a request from {from} with the header '{header}' was refused: {why}"));
         let detail = format!("the header '{}' is believed from the site's proxy alone", self.header);
         Problem::new(StatusCode::FORBIDDEN, "not-the-proxy", detail)
             .at(&format!("header {}", self.header))

@@ -6,7 +6,9 @@ use http::HeaderName;
 use serde::{Deserialize, Serialize};
 use tampu_logbook::people::{outside::GroupRule, user::check_name};
 
-use super::{ldap_settings::LdapSettings, oidc::settings::OidcSettings};
+use super::{
+    kerberos_settings::KerberosSettings, ldap_settings::LdapSettings, oidc::settings::OidcSettings, pam_settings::PamSettings,
+};
 
 /// A login method. It has exactly one table of its kind, such as `proxy`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,6 +24,12 @@ pub struct LoginSettings {
     /// A directory that checks passwords.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ldap: Option<LdapSettings>,
+    /// The login of this host's operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pam: Option<PamSettings>,
+    /// Tickets of a Kerberos realm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kerberos: Option<KerberosSettings>,
     /// A provider of identities, to which browsers are redirected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oidc: Option<OidcSettings>,
@@ -92,6 +100,12 @@ pub fn check(logins: &[LoginSettings], proxies: &[IpAddr]) -> Result<(), Invalid
         if let Some(Err(why)) = login.ldap.as_ref().map(LdapSettings::check) {
             return Err(("login.ldap", format!("'{}': {why}", login.name)));
         }
+        if let Some(Err(why)) = login.pam.as_ref().map(PamSettings::check) {
+            return Err(("login.pam", format!("'{}': {why}", login.name)));
+        }
+        if let Some(Err(why)) = login.kerberos.as_ref().map(KerberosSettings::check) {
+            return Err(("login.kerberos", format!("'{}': {why}", login.name)));
+        }
         if let Some(Err(why)) = login.oidc.as_ref().map(OidcSettings::check) {
             return Err(("login.oidc", format!("'{}': {why}", login.name)));
         }
@@ -99,30 +113,52 @@ pub fn check(logins: &[LoginSettings], proxies: &[IpAddr]) -> Result<(), Invalid
     if logins.iter().filter(|login| login.proxy.is_some()).count() > 1 {
         return Err(("login.proxy", "several methods of proxies; one method serves all 'proxies'".to_owned()));
     }
+    // A request with a ticket does not name the method.
+    if logins.iter().filter(|login| login.kerberos.is_some()).count() > 1 {
+        return Err(("login.kerberos", "several methods of Kerberos; one keytab can have the keys of several hosts".to_owned()));
+    }
     Ok(())
 }
 
 /// The tables of which a method has one.
-const KINDS: &str = "[book.login.ldap], [book.login.oidc] or [book.login.proxy]";
+const KINDS: &str = "[book.login.ldap], [book.login.pam], [book.login.kerberos], [book.login.oidc] or [book.login.proxy]";
 
 impl LoginSettings {
-    /// Returns the text and the address of the link with which a login begins, if browsers go to a provider.
+    /// Returns the text and the address of the link with which a login begins, if browsers go to an address for it.
     pub fn link(&self) -> Option<(String, String)> {
+        if let Some(kerberos) = &self.kerberos {
+            let begin = format!("/login/kerberos/{}", self.name);
+            return Some((kerberos.label.clone().unwrap_or_else(|| self.name.clone()), begin));
+        }
         let oidc = self.oidc.as_ref()?;
         let back = oidc.redirect_url.as_deref().and_then(|url| url.strip_suffix("/back").map(str::to_owned));
         let begin = back.unwrap_or_else(|| format!("/login/oidc/{}", self.name));
         Some((oidc.label.clone().unwrap_or_else(|| self.name.clone()), begin))
     }
 
+    /// Returns the name of the method, and the address to which a logout leads.
+    pub fn logout(&self) -> Option<(String, String)> {
+        self.oidc.as_ref().filter(|oidc| oidc.logout)?;
+        self.link().map(|(_, begin)| (self.name.clone(), format!("{begin}/out")))
+    }
+
     /// Returns the files that the method reads.
     pub fn files(&self) -> Vec<PathBuf> {
         let of_proxy = self.proxy.iter().filter_map(|proxy| proxy.secret_file.clone());
         let of_oidc = self.oidc.iter().flat_map(OidcSettings::files);
-        self.ldap.iter().flat_map(LdapSettings::files).chain(of_oidc).chain(of_proxy).collect()
+        let of_kerberos = self.kerberos.iter().flat_map(KerberosSettings::files);
+        let of_pam = self.pam.iter().flat_map(PamSettings::files);
+        self.ldap.iter().flat_map(LdapSettings::files).chain(of_pam).chain(of_kerberos).chain(of_oidc).chain(of_proxy).collect()
+    }
+
+    /// Returns the files that the method writes.
+    pub fn written(&self) -> Vec<PathBuf> {
+        self.pam.iter().flat_map(|pam| pam.write.clone()).collect()
     }
 
     fn kinds(&self) -> usize {
-        [self.ldap.is_some(), self.oidc.is_some(), self.proxy.is_some()].into_iter().filter(|is| *is).count()
+        let all = [self.ldap.is_some(), self.pam.is_some(), self.kerberos.is_some(), self.oidc.is_some(), self.proxy.is_some()];
+        all.into_iter().filter(|is| *is).count()
     }
 
     fn check_groups(&self) -> Result<(), Invalid> {
@@ -182,6 +218,15 @@ mod tests {
     #[derive(Deserialize)]
     struct Tables {
         login: Vec<LoginSettings>,
+    }
+
+    #[test]
+    #[cfg(not(any(feature = "pam", feature = "kerberos")))]
+    fn a_program_without_a_method_says_so() {
+        for (kind, feature) in [("pam", "'pam'"), ("kerberos", "'kerberos'")] {
+            let (setting, why) = proxied(&format!("[[login]]\nname = \"a\"\n[login.{kind}]\n"), &[]).unwrap_err();
+            assert!(setting == format!("login.{kind}") && why.contains(feature), "{setting}: {why}");
+        }
     }
 
     #[test]

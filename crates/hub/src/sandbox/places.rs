@@ -84,6 +84,7 @@ impl Places {
             // With a database, it has attachments on their way there.
             write.push(config.book_dir());
             read.extend(book.login.iter().flat_map(LoginSettings::files));
+            write.extend(book.login.iter().flat_map(LoginSettings::written));
             let mail = &config.mail;
             if mail.host.is_some() {
                 write.push(config.mail_dir());

@@ -115,3 +115,12 @@ fn a_user_of_the_logbook_is_bound_by_an_administrator_alone() {
     owner.put("/users/max/password", json!({ "password": "battery staple" })).is(204);
     assert_eq!(max.get("/whoami").is(403).problem(), "not-bound");
 }
+
+#[test]
+fn a_site_without_kerberos_takes_no_ticket() {
+    let site = Site::with(BookSettings::default());
+    site.shift();
+    let answer = site.anybody().with("authorization", "Negotiate YII=").get("/whoami").is(401);
+    assert_eq!(answer.problem(), "log-in");
+    assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"Tampu\"");
+}

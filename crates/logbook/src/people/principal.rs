@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Rights, caller::Caller, token::ApiToken};
+use super::{Rights, caller::Caller, outside::MethodKind, token::ApiToken};
 
 /// The credentials that identify a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +25,12 @@ pub enum Credentials {
         /// The user's generation at that time.
         generation: u32,
     },
-    /// The word of a trusted proxy, in a header of the request.
+    /// The word of a trusted proxy, or a ticket, in a header of the request.
     Proxy {
         /// The user's generation at that time.
         generation: u32,
+        /// The kind of the login method that has proved the user.
+        kind: MethodKind,
     },
 }
 

@@ -342,7 +342,7 @@ impl People {
             (Credentials::Token(_), Some(text)) => self.token(text, false),
             (Credentials::Owner, Some(text)) if self.owner.lock().as_ref() == Some(&digest(text)) => self.owner(),
             (Credentials::Owner, Some(secret)) => self.session(secret, false),
-            (Credentials::Password { generation } | Credentials::Proxy { generation }, _) => {
+            (Credentials::Password { generation } | Credentials::Proxy { generation, .. }, _) => {
                 let user = self.user_of(&met.login, Some(*generation))?.ok_or_else(ended)?;
                 self.principal(&user, met.by.clone())
             }

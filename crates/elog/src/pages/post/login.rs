@@ -11,7 +11,7 @@ use http::{
 };
 use tampu_logbook::{
     book::Book,
-    people::{PeopleError, session},
+    people::{People, PeopleError, session},
 };
 
 use crate::pages::{
@@ -102,8 +102,14 @@ fn target(base: &str, home: &str, redir: &str) -> String {
     }
 }
 
-/// Returns the address after a logout: the page of all books, or `Logout to URL` of a book.
+/// Returns the address after a logout: that of the user's login method, `Logout to URL` of a book, or the page of all
+/// books.
 fn after_logout(request: &PageRequest<'_>, book: Option<&Book>) -> String {
+    let method = |people: &People| people.user(&request.caller.login).ok()?.outside.map(|outside| outside.method);
+    let method = request.site.people.as_deref().filter(|_| request.session.is_some()).and_then(method);
+    if let Some((_, address)) = request.site.config().logouts.iter().find(|(name, _)| Some(name) == method.as_ref()) {
+        return address.clone();
+    }
     let main = format!("{}/", request.base);
     let settings = book.map(BookSettings::of).unwrap_or_default();
     match settings.after_logout().map(str::trim) {

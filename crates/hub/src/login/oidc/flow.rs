@@ -1,4 +1,11 @@
-//! The addresses `/login/oidc/NAME` and `/login/oidc/NAME/back`, to which browsers come for a login at a provider.
+//! The addresses to which browsers come for a login at a provider.
+//!
+//! | address | effect |
+//! |-|-|
+//! | `/login/oidc/NAME` | begins a login, and leads to the provider |
+//! | `/login/oidc/NAME/back` | ends the login with the code of the provider |
+//! | `/login/oidc/NAME/out` | leads to the provider's own logout, after the session here has ended |
+//! | `/login/oidc/NAME/gone` | the way back from there |
 
 use std::sync::Arc;
 
@@ -25,6 +32,7 @@ use crate::http::{
     route::{HttpService, Identified, Matched},
     server::plain_rejection,
 };
+use crate::login::browsers::{Answer, redirect, refused, target};
 
 /// The path below which the logins are.
 pub const PATH: &str = "/login/oidc";
@@ -32,8 +40,6 @@ pub const PATH: &str = "/login/oidc";
 const COOKIE: &str = "tampu_oidc";
 /// Time for a login at the provider, in s.
 const LIFE: u32 = 600;
-/// Longest address to return to.
-const MAX_TARGET: usize = 2048;
 /// Longest code of a provider.
 const MAX_CODE: usize = 4096;
 
@@ -51,32 +57,6 @@ pub struct OidcLogins {
     pub audit: Logger,
 }
 
-type Answer = http::Response<ResponseBody>;
-
-/// Returns a path of this site to return to, or the home.
-fn target<'t>(said: &'t str, home: &'t str) -> &'t str {
-    let is_path = said.starts_with('/') && !said.starts_with("//") && said.len() <= MAX_TARGET;
-    let harmless = said.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\' && byte != b'"' && byte != b';');
-    if is_path && harmless { said } else { home }
-}
-
-fn redirect(to: &str) -> Answer {
-    let mut answer = http::Response::new(ResponseBody::Whole(Bytes::new()));
-    *answer.status_mut() = StatusCode::SEE_OTHER;
-    set(answer.headers_mut(), header::LOCATION, to);
-    set(answer.headers_mut(), header::CACHE_CONTROL, "no-store");
-    answer
-}
-
-/// Returns a problem as plain text, for a person at a browser.
-fn refused(problem: &Problem) -> Answer {
-    let mut answer = problem.answer();
-    let help = problem.way_out.as_deref().map(|help| format!("\n{help}")).unwrap_or_default();
-    *answer.body_mut() = ResponseBody::Whole(Bytes::from(format!("{}{help}\n", problem.detail)));
-    set(answer.headers_mut(), header::CONTENT_TYPE, "text/plain; charset=utf-8");
-    answer
-}
-
 impl From<OidcError> for Problem {
     fn from(error: OidcError) -> Problem {
         let text = error.to_string();
@@ -92,7 +72,7 @@ impl From<OidcError> for Problem {
 impl OidcLogins {
     fn answer(&self, auth: &RequestAuth, head: &Parts) -> Result<Answer, Problem> {
         let path = head.uri.path().strip_prefix(PATH).unwrap_or_default().trim_matches('/');
-        let (name, is_back) = path.strip_suffix("/back").map_or((path, false), |name| (name, true));
+        let (name, step) = path.split_once('/').unwrap_or((path, ""));
         let provider = self.providers.iter().find(|provider| provider.name() == name).ok_or_else(|| {
             Problem::new(
                 StatusCode::NOT_FOUND,
@@ -105,20 +85,43 @@ impl OidcLogins {
         }
         let query = parameters(head.uri.query().unwrap_or_default()).ok_or_else(|| Problem::bad("query", "invalid address"))?;
         let get = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-        if is_back {
-            self.end(auth, head, provider, &get)
-        } else {
-            self.begin(auth, head, provider, get("to").unwrap_or_default())
+        match step {
+            "" => self.begin(auth, head, provider, get("to").unwrap_or_default()),
+            "back" => self.end(auth, head, provider, &get),
+            "out" => self.leave(auth, head, provider),
+            "gone" => Ok(redirect(&self.home)),
+            other => {
+                let detail = format!("a login at a provider has no step '{}'", other.escape_debug());
+                Err(Problem::new(StatusCode::NOT_FOUND, "not-there", detail))
+            }
         }
     }
 
-    /// Returns the address to which the provider returns the browser.
+    /// Returns the address to which the provider returns the browser after a login.
     fn back(&self, auth: &RequestAuth, head: &Parts, provider: &Provider) -> String {
         provider.settings().redirect_url.clone().unwrap_or_else(|| {
             let scheme = if auth.secure { "https" } else { "http" };
             let host = text(&head.headers, header::HOST).unwrap_or("localhost");
             format!("{scheme}://{host}{PATH}/{}/back", provider.name())
         })
+    }
+
+    /// Leads to the provider's logout by a page: a redirect after a form would be against the policy of the form's page.
+    fn leave(&self, auth: &RequestAuth, head: &Parts, provider: &Provider) -> Result<Answer, Problem> {
+        let back = self.back(auth, head, provider);
+        let back = format!("{}/gone", back.strip_suffix("/back").unwrap_or(&back));
+        let to = if provider.settings().logout { provider.end_session(&back)? } else { None };
+        let Some(to) = to else { return Ok(redirect(&self.home)) };
+        let to = to.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+        let mut answer = http::Response::new(ResponseBody::Whole(Bytes::from(format!(
+            "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Log out</title>\
+             <meta http-equiv=\"refresh\" content=\"0; url={to}\"></head><body>\
+             <p>You are logged out here. <a href=\"{to}\">Log out at the provider, too</a></p></body></html>\n"
+        ))));
+        set(answer.headers_mut(), header::CONTENT_TYPE, "text/html; charset=utf-8");
+        set(answer.headers_mut(), header::CACHE_CONTROL, "no-store");
+        set(answer.headers_mut(), header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+        Ok(answer)
     }
 
     fn begin(&self, auth: &RequestAuth, head: &Parts, provider: &Provider, to: &str) -> Result<Answer, Problem> {
@@ -193,21 +196,6 @@ impl HttpService for OidcLogins {
             max_body: 0,
             reject: plain_rejection,
             identify: Box::new(identify),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_login_returns_to_a_page_of_this_site() {
-        for good in ["/elog/", "/elog/Shift/12?a=b:c", "/"] {
-            assert_eq!(target(good, "/home"), good);
-        }
-        for bad in ["", "//evil", "https://evil", "/\\evil", "/a b", "/a\r\nx: y", "/ö", "elog", "/a\";b"] {
-            assert_eq!(target(bad, "/home"), "/home", "{bad}");
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct OidcSettings {
     /// The text of the link on the form to log in; by default the name of the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Leads a logout on ELOG's pages to the provider, which asks whether its own session ends, too.
+    pub logout: bool,
     /// The scopes that are asked for.
     pub scopes: Vec<String>,
     /// The claim with the login.
@@ -46,6 +48,7 @@ impl Default for OidcSettings {
             client_secret_file: None,
             redirect_url: None,
             label: None,
+            logout: false,
             scopes: ["openid", "profile", "email"].map(str::to_owned).to_vec(),
             login: "preferred_username".to_owned(),
             full_name: "name".to_owned(),

@@ -8,7 +8,7 @@ use super::{
         Right,
         access::{EVERY_BOOK, Subject},
         error::Result,
-        outside::{OutsideRights, all_groups},
+        outside::{MethodKind, OutsideRights, all_groups},
         principal::{Credentials, Principal},
         user::User,
     },
@@ -20,7 +20,7 @@ use super::{
 pub struct Explanation {
     /// The login; empty for a guest.
     pub login: String,
-    /// The proof of the request: guest, owner, session, token, password or proxy.
+    /// The proof of the request: guest, owner, session, token, password, ticket or proxy.
     pub by: String,
     /// The login method that proves the user, with its kind.
     pub method: String,
@@ -75,6 +75,7 @@ impl Principal {
             Credentials::Session { .. } => "session",
             Credentials::Token(_) => "token",
             Credentials::Password { .. } => "password",
+            Credentials::Proxy { kind: MethodKind::Kerberos, .. } => "ticket",
             Credentials::Proxy { .. } => "proxy",
         }
     }

@@ -5,7 +5,8 @@ use super::{
         error::{PeopleError, Result},
         hashing::{HASHING, WAITING},
         outside::{
-            CheckPassword, LoginMethod, MAX_NAME, MethodFailure, Outside, OutsideRights, OutsideUser, is_plain, normal_login,
+            CheckPassword, LoginMethod, MAX_NAME, MethodFailure, MethodKind, Outside, OutsideRights, OutsideUser, is_plain,
+            normal_login,
         },
         principal::{Credentials, Principal},
         session::{self, Session, form_token},
@@ -69,7 +70,8 @@ impl People {
     /// Returns the caller whom a proxy or a ticket proves with a request, without a session.
     pub fn by_method(&self, method: &str, found: &OutsideUser) -> Result<Principal> {
         let user = self.proved(method, found)?;
-        self.principal(&user, Credentials::Proxy { generation: user.generation })
+        let kind = self.method(method).map_or(MethodKind::Proxy, |method| method.kind);
+        self.principal(&user, Credentials::Proxy { generation: user.generation, kind })
     }
 
     /// Begins a session of a person whom a login method has proved. Returns the caller, and the secret for the cookie.
