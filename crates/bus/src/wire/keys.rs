@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(keys.parse_node(&keys.node(7)), Some(7));
         assert_eq!(keys.parse_reader("tampu/other/r/x"), None);
         let keys = Keys::new(&Domain::new("lab").unwrap());
-        let capital = keys.parse_reader("tampu/lab/r/00000001-00000002-0000000000000003/1/rfd/_44v/lyg/all");
+        let capital = keys.parse_reader("tampu/lab/r/-/00000001-00000002-0000000000000003/1/rfd/_44v/lyg/all");
         assert_eq!(capital.map(|card| card.source).as_deref(), Some("dv"));
     }
 

@@ -33,7 +33,7 @@ fn an_entry_is_signed_and_a_changed_database_is_found_out() {
     site.tampu_reading(PASSWORD, &["book", "users", "add", "zoe", "--full-name", "Zoe Miller", "--group", "leads"]).ok();
     book(&site, &["post", "Shift", "-a", "Author=Zoe", "-t", "the beam is stable"]).ok();
     let sign = |meaning: &str, password: &[u8]| {
-        site.tampu_reading(password, &["book", "sign", "Shift/1", "--meaning", meaning, "--user", "zoe"])
+        site.tampu_reading(password, &["book", "sign", "Shift/1", "--meaning", meaning, "--login", "zoe"])
     };
     let said = sign("approved", PASSWORD);
     assert!(said.code == 1 && said.err.contains("tampu book users signing"), "{said:?}");
@@ -78,7 +78,7 @@ fn through_a_hub_the_password_proves_the_person_who_signs() {
     of_hub(PASSWORD, &["users", "add", "zoe", "--full-name", "Zoe Miller"]).ok();
     of_hub(b"", &["users", "signing", "Shift", "--meaning", "author"]).ok();
     of_hub(b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "the beam is stable"]).ok();
-    let sign = ["sign", "Shift/1", "--meaning", "author", "--user", "zoe", "--json"];
+    let sign = ["sign", "Shift/1", "--meaning", "author", "--login", "zoe", "--json"];
     assert_eq!(of_hub(b"wrong\n", &sign).code, 1);
     assert_eq!(of_hub(PASSWORD, &sign).ok().json()[0]["by"], "zoe");
     of_hub(b"", &["edit", "Shift/1", "-t", "it was stable"]).ok();

@@ -36,8 +36,8 @@ use crate::{
 ///
 /// 'tampu book users signing' sets the meanings of a logbook and the people who may sign.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu book sign Shift/12 --meaning approved --user zoe\n  \
-    tampu book sign Shift/12 --meaning reviewed --revision 3 --user max < password.txt")]
+#[command(after_help = "Examples:\n  tampu book sign Shift/12 --meaning approved --login zoe\n  \
+    tampu book sign Shift/12 --meaning reviewed --revision 3 --login max < password.txt")]
 pub struct Sign {
     /// The entry: BOOK/NUMBER
     #[arg(value_parser = entry_ref, value_name = "ENTRY")]
@@ -47,7 +47,7 @@ pub struct Sign {
     meaning: String,
     /// The user who signs [default: the user that runs this]
     #[arg(long, value_name = "LOGIN")]
-    user: Option<String>,
+    login: Option<String>,
     /// The revision that the user has read; it must be the current one [default: the current one]
     #[arg(long, value_name = "N")]
     revision: Option<u32>,
@@ -94,7 +94,7 @@ pub fn line(signature: &Signature, current: u32) -> String {
 
 impl Sign {
     pub fn run(self, place: &Place) -> Outcome {
-        let login = author(self.user.as_deref());
+        let login = author(self.login.as_deref());
         let entry = place.store(&login)?.entry(&self.at).map_err(failed)?;
         let revision = self.revision.unwrap_or(entry.revision);
         let signature = match place.remote(&login)? {
