@@ -41,13 +41,16 @@ pub(crate) struct Links {
     pub beat_now: AtomicBool,
     /// Wakes the refetch server.
     pub wake_refetch_server: Arc<Gate>,
-    control: Mutex<HashMap<Incarnation, (Arc<str>, Arc<dyn Outlet>)>>,
+    control: Mutex<HashMap<Incarnation, ControlOutlet>>,
     /// Host chunk in the keys of each present participant.
     hosts: Mutex<HashMap<Incarnation, Arc<str>>>,
     forgeries: Mutex<Forgeries>,
     /// Rules of this host about topics; without a run-time directory there are none.
     topics: Option<HostTopics>,
 }
+
+/// The way of control messages to a participant, and the host chunk of its keys when it was opened.
+type ControlOutlet = (Arc<str>, Arc<dyn Outlet>);
 
 /// Messages in the name of a process of another host. They are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

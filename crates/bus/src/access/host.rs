@@ -72,10 +72,13 @@ impl HostPolicy {
 pub(crate) struct HostTopics {
     policy: HostPolicy,
     /// The rules as they were last read, and the rights that follow from them.
-    read: RwLock<(Arc<Policy>, HashMap<String, [TopicRights; 2]>)>,
+    read: RwLock<(Arc<Policy>, RightsByHost)>,
     /// True if some rule may close a topic.
     has_rules: AtomicBool,
 }
+
+/// The rights to read and to write of each host that was asked about.
+type RightsByHost = HashMap<String, [TopicRights; 2]>;
 
 impl HostTopics {
     /// Uses the rules in this domain's part of the run-time directory.

@@ -278,7 +278,13 @@ fn replace(value: &mut Value, from: &str, to: &str, is_name: bool) -> bool {
             to.clone_into(text);
             true
         }
-        Value::Array(items) => items.iter_mut().fold(false, |found, item| replace(item, from, to, is_name) || found),
+        Value::Array(items) => {
+            let mut found = false;
+            for item in items {
+                found |= replace(item, from, to, is_name);
+            }
+            found
+        }
         Value::Object(fields) => fields.iter_mut().fold(false, |found, (name, field)| {
             let names = matches!(name.as_str(), "book" | "books" | "groups" | "notify");
             // The groups of a user are not those of logbooks.

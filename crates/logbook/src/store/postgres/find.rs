@@ -79,11 +79,13 @@ struct Snapshot<'a> {
     inner: &'a Database,
     /// The first answers of the index, at most [`ANSWERS`].
     answers: RefCell<Vec<(IndexAsked, Rc<[i64]>)>>,
-    extents: RefCell<Vec<((i64, i64, bool), Option<Extent>)>>,
+    extents: RefCell<Vec<(ExtentAsked, Option<Extent>)>>,
 }
 
 /// A question to the index: what is wanted, between which rows, and whether the last rows come first.
 type IndexAsked = (Want, (i64, i64), bool);
+/// Two rows, and whether the last rows come first.
+type ExtentAsked = (i64, i64, bool);
 /// The first and last row between two, and the end of the nearest [`FIRST_SPAN`] entries if there are more.
 type Extent = (i64, i64, Option<i64>);
 
