@@ -71,10 +71,13 @@ pub struct Rules {
     pub(crate) audit: Audit,
 }
 
+/// Makes a node's links keep to rules.
+type HoldTo = Box<dyn Fn(&Arc<Policy>) + Send + Sync>;
+
 /// Place of the rules on a hub with a node, and the node's links.
 struct Published {
     directory: PathBuf,
-    hold_to: Box<dyn Fn(&Arc<Policy>) + Send + Sync>,
+    hold_to: HoldTo,
 }
 
 impl Authorise for Rules {

@@ -79,7 +79,7 @@ pub fn signatures(store: &dyn Store) {
     assert_eq!(store.signatures(&deleted).unwrap().len(), 1);
     let sound = verified(store);
     assert_eq!((sound.signatures, &sound.faults[..]), (5, &[][..]), "{:?}", sound.faults);
-    assert_eq!(sound.keys, [first.key.clone()]);
+    assert_eq!(sound.keys, std::slice::from_ref(&first.key));
 
     // A lock: replies and copies only.
     let upload = store.upload(&mut "bytes".as_bytes(), MAX_ATTACHMENT).unwrap();
