@@ -61,14 +61,14 @@ fn told(report: &BookReport, what: &str) -> bool {
 }
 
 #[test]
-fn a_number_beyond_elogs_leaves_the_book_its_numbers() {
+fn an_entry_with_a_number_beyond_elogs_gets_another_one() {
     let site = Site::new();
     let huge = entry(1, "", "", "huge").replace("$: 1\n", "$: 4294967294\n");
     site.day(&(huge.clone() + &huge.replace("4294967294", "2147483648") + &entry(2, "", "", "sound")));
     let report = site.import();
     assert!(told(&report, "no valid number (1 to 2147483647): it is entry 1001 here"), "{:?}", report.faults);
     assert_eq!((report.new, report.faults.len()), (3, 2));
-    assert_eq!((ids(&site.store, "sound"), ids(&site.store, "huge")), (vec![2], vec![1001, 1002]));
+    assert_eq!((ids(&site.store, "sound"), ids(&site.store, "huge")), (vec![2], vec![1002, 1001]));
     // Far from the end of all numbers.
     assert_eq!(site.store.post(support::entry("Shift", "Zoe", "s", "next"), vec![], "zoe").unwrap().id, 1003);
 }
