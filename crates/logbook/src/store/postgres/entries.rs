@@ -78,7 +78,7 @@ impl Entries for PostgresStore {
         if let Some(entry) = self.read_once(|session| load_if_there(session, at))? {
             return Ok(entry);
         }
-        // There is no such entry: the reason takes more statements.
+        // There is no such entry, or it has signatures: these and the reason take more statements.
         self.read(|session| {
             let book_row = book_row(session, &at.book)?;
             let row = find(session, &book_row, at.id)?;

@@ -161,7 +161,8 @@ pub fn load_one(session: &Session, book: &str, row: i64) -> Result<Option<Entry>
     Ok(load(session, book, &[row], true)?.pop().map(|(_, entry)| entry))
 }
 
-/// Reads an entry with its text by one statement; `None` if the entry or its book is not there.
+/// Reads an entry with its text by one statement. `None` if the entry or its book is not there, or if it has signatures,
+/// which take another statement.
 pub fn load_if_there(session: &Session, at: &EntryRef) -> Result<Option<Entry>> {
     if is_hidden(&at.book) {
         return Ok(None);
@@ -170,7 +171,11 @@ pub fn load_if_there(session: &Session, at: &EntryRef) -> Result<Option<Entry>> 
         "SELECT row, text, {ENTRY}, name FROM book JOIN entry ON entry.book = book.num WHERE book.folded = $1 AND entry.id = $2"
     );
     let found = session.one(&sql, &[&at.book.to_lowercase(), &i64::from(at.id)])?;
-    found.map(|row| entry_of(row.try_get(14)?, &row)).transpose()
+    let Some(row) = found else { return Ok(None) };
+    if row.try_get::<_, i64>("signed")? > 0 {
+        return Ok(None);
+    }
+    entry_of(row.try_get("name")?, &row).map(Some)
 }
 
 fn entry_of(book: &str, row: &Row) -> Result<Entry> {
