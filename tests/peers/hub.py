@@ -5,6 +5,7 @@ that whatever it mounts and connects is gone when it ends, however it ends. As r
 allow user namespaces. Nothing here is skipped: what cannot be had is a failure.
 """
 
+import atexit
 import json
 import os
 import shutil
@@ -78,6 +79,8 @@ class Place:
             "TAMPU_DOMAIN": domain,
         }
         self.processes = []
+        # However the test ends: a check that fails leaves no hub behind.
+        atexit.register(self.close)
 
     def start(self, *arguments, **options):
         """Starts a command; it is killed with the place."""
