@@ -14,39 +14,22 @@ use bytes::Bytes;
 use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName, name::escape};
 
 use crate::{
-    access::{Access, HostRules, Principal, Verb, access_of_host, proof_in},
+    access::{Access, HostRules, Principal, access_of_host, proof_in},
     ask::{Answers, Inflow},
     clock::Clock,
     connect::Settings,
-    engine::{Answerer, Deliver, Engine, Fate, Guard, Presence, Question, Tick},
+    engine::{Answerer, Deliver, Engine, Guard, Presence, Question, Tick},
     error::{BusError, CallError},
     links::{Forgeries, Links, lock},
     nodes::Nodes,
     qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
-    wire::{
-        control::{Acknowledgement, Control, Heartbeat, Offer},
-        keys::ReaderInfo,
-        refetch::Refetch,
-    },
-    writer::{BEAT_UNACKED, Stream, TypeTag, Writer},
+    wire::{keys::ReaderInfo, refetch::Refetch},
+    writer::{Stream, TypeTag, Writer},
 };
 
-/// Period of the heartbeats of an idle writer, in ns.
-const BEAT_IDLE: u64 = 500_000_000;
-/// Time in ns that a reader stays doubtful after its presence disappeared. Its process may have closed it, died, or be
-/// cut off.
-const DOUBT: u64 = 80_000_000;
-/// Time in ns after which a reader whose process is still announced has closed. After a cut the announcements of a process go
-/// one by one, and on a busy machine with pauses.
-const CLOSED: u64 = 500_000_000;
-/// Time in ns that a process has to announce its readers again after it has returned. The announcements return one by one,
-/// in any order.
-const RETURN: u64 = 3_000_000_000;
-/// Time in ns for which samples are kept for an unreachable reader.
-const FORGET: u64 = 60_000_000_000;
-/// Longest wait for missing acknowledgements when a participant leaves.
-const LEAVE: Duration = Duration::from_millis(500);
+mod beats;
+mod presence;
 
 /// A process on the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -381,35 +364,6 @@ impl Shared {
         })
     }
 
-    /// Matches a reader with a stream if it reads it and may, and lets go of it otherwise.
-    fn introduce(&self, stream: &Stream, card: &ReaderInfo) {
-        let (of, reader) = (card.incarnation, card.reader);
-        match (self.suits(stream, card), stream.has_reader(of, reader)) {
-            (true, false) => stream.match_reader(card),
-            (false, true) => stream.unmatch_reader(of, reader),
-            _ => {}
-        }
-    }
-
-    /// Returns true if a reader reads a stream, and may.
-    fn suits(&self, stream: &Stream, card: &ReaderInfo) -> bool {
-        // An interim reader serves only its own host: every host has one.
-        let here = card.hold != Hold::Interim || card.incarnation.shares_host_with(self.links.incarnation);
-        here && card.topics.matches(&stream.topic)
-            && card.partitions.matches(&stream.partition)
-            && self.links.may(&self.links.chunk_of(card.incarnation), Verb::Read, &stream.topic)
-    }
-
-    /// Matches the readers that the rules about topics let in, and lets go of the others.
-    fn follow_rules(&self) {
-        let registry = lock(&self.registry);
-        for remote in registry.remote.values() {
-            registry.streams.values().for_each(|stream| self.introduce(stream, &remote.card));
-        }
-        drop(registry);
-        self.links.beat_soon();
-    }
-
     /// Returns the proved name of the host that asks under this key.
     pub(crate) fn asking_host(&self, key: &str) -> Option<String> {
         self.links.proved(self.links.keys.host_of(key)?)
@@ -425,245 +379,10 @@ impl Shared {
         registry.readers.values().filter_map(Weak::upgrade).collect()
     }
 
-    // --- callbacks of the engine: they are quick and hold no lock while sending ---
-
-    fn told(&self, bytes: &[u8], key: &str) {
-        let Some(host) = self.links.keys.host_of(key) else { return };
-        // Bytes that are no control message were not sent by a participant of this release, so no reply is sent.
-        match Control::decode(bytes) {
-            Ok(Control::Heartbeat(Heartbeat { from, .. }) | Control::Acknowledgement(Acknowledgement { from, .. }))
-                if !self.links.speaks_for(host, from) =>
-            {
-                self.links.forged(host, from);
-            }
-            Ok(Control::Heartbeat(beat)) => {
-                for core in self.readers() {
-                    let offers: Vec<&Offer> = beat.offers.iter().filter(|offer| offer.reader == core.id).collect();
-                    // The end also concerns a reader whose streams were all closed before.
-                    if !offers.is_empty() || beat.offers.is_empty() || beat.leaving {
-                        core.heartbeat(&beat, &offers, host);
-                    }
-                }
-            }
-            Ok(Control::Acknowledgement(acknowledgement)) => {
-                for mark in &acknowledgement.marks {
-                    let stream = lock(&self.registry).streams.get(&mark.stream).cloned();
-                    if let Some(stream) = stream {
-                        stream.acknowledge(acknowledgement.from, mark);
-                    }
-                }
-            }
-            Err(_) => {}
-        }
-    }
-
     fn asked(&self, question: Box<dyn Question>) {
         lock(&self.registry).questions.push(question);
         self.links.wake_refetch_server.open();
     }
-
-    fn node_seen(&self, seen: &Presence) {
-        let keys = &self.links.keys;
-        let (Some(boot), Some(host)) = (keys.parse_node(&seen.key), keys.host_of(&seen.key)) else { return };
-        lock(&self.registry).nodes.seen(boot, host, seen.here, self.links.clock.monotonic());
-    }
-
-    fn source_seen(&self, seen: &Presence) {
-        let keys = &self.links.keys;
-        let (Some((incarnation, source)), Some(host)) = (keys.parse_presence(&seen.key), keys.host_of(&seen.key)) else { return };
-        if !self.accepts(incarnation, host, seen.here) {
-            return;
-        }
-        let now = self.links.clock.monotonic();
-        let mut registry = lock(&self.registry);
-        let known =
-            if seen.here { registry.sources.insert(incarnation, source.clone()) } else { registry.sources.remove(&incarnation) };
-        if seen.here && known.is_none() {
-            let Registry { remote, streams, .. } = &mut *registry;
-            for remote in remote.values_mut().filter(|remote| remote.card.incarnation == incarnation) {
-                remote.process_returned = now;
-                // Rules are about its host, which was not known while it was away.
-                streams.values().for_each(|stream| self.introduce(stream, &remote.card));
-            }
-        }
-        let watchers: Vec<WatchSources> = registry.watchers.values().cloned().collect();
-        drop(registry);
-        if known.is_some() != seen.here {
-            let info = SourceInfo { source, incarnation };
-            watchers.iter().for_each(|watcher| watcher(&info, seen.here));
-        }
-        let fate = if seen.here { Fate::Alive } else { self.links.engine.fate(incarnation) };
-        for core in self.readers() {
-            core.presence(incarnation, seen.here, fate);
-        }
-        if !seen.here {
-            self.links.wake_by(0);
-        }
-    }
-
-    /// Notes the host that announces a participant, or no longer. Returns false if another host announces the same one.
-    fn accepts(&self, incarnation: Incarnation, host: &str, here: bool) -> bool {
-        if !here {
-            return self.links.unbind(incarnation, host);
-        }
-        let is_its_host = self.links.bind(incarnation, host);
-        if !is_its_host {
-            self.links.forged(host, incarnation);
-        }
-        is_its_host
-    }
-
-    fn reader_seen(&self, seen: &Presence) {
-        let keys = &self.links.keys;
-        let (Some(card), Some(host)) = (keys.parse_reader(&seen.key), keys.host_of(&seen.key)) else { return };
-        let key = (card.incarnation, card.reader);
-        // A reader goes before or after its participant, whose binding says which host it is on.
-        let is_its_host = if seen.here { self.links.bind(key.0, host) } else { self.links.speaks_for(host, key.0) };
-        if !is_its_host {
-            return self.links.forged(host, key.0);
-        }
-        if seen.here {
-            let mut registry = lock(&self.registry);
-            registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
-            // Under the lock, so that a stream made meanwhile is introduced exactly once. A reader that is back is introduced
-            // again: the rules may have changed while its host was not known.
-            registry.streams.values().for_each(|stream| self.introduce(stream, &card));
-            drop(registry);
-            self.links.beat_soon();
-            return;
-        }
-        let now = self.links.clock.monotonic();
-        if let Some(remote) = lock(&self.registry).remote.get_mut(&key) {
-            remote.doubted_since.get_or_insert(now);
-        }
-        if self.links.engine.fate(card.incarnation) != Fate::Dead {
-            self.streams().iter().for_each(|stream| stream.doubt_reader(card.incarnation, card.reader));
-        }
-        self.links.wake_by(0);
-    }
-
-    // --- work of the heartbeat worker ---
-
-    fn run_due(&self, now: u64) -> u64 {
-        let mut next = now + BEAT_IDLE;
-        if self.look_at_rules.load(Ordering::Relaxed) <= now {
-            self.look_at_rules.store(now + BEAT_IDLE, Ordering::Relaxed);
-            if self.links.rules_changed() {
-                self.follow_rules();
-            }
-        }
-        let streams = self.streams();
-        for stream in &streams {
-            next = next.min(stream.flush_lingering(now).unwrap_or(u64::MAX));
-        }
-        next = next.min(self.beat(&streams, now));
-        let nodes = lock(&self.registry).nodes.clone();
-        for core in self.readers() {
-            next = next.min(core.run_due(now, &nodes, |incarnation| lock(&self.registry).sources.contains_key(&incarnation)));
-        }
-        next.min(self.settle_doubts(now))
-    }
-
-    /// Sends the heartbeats that are due; returns the time of the next ones.
-    fn beat(&self, streams: &[Arc<Stream>], now: u64) -> u64 {
-        let at_once = self.links.beat_now.swap(false, Ordering::AcqRel);
-        let unacked = streams.iter().any(|stream| stream.wants_word());
-        let period = if unacked { BEAT_UNACKED } else { BEAT_IDLE };
-        let last = lock(&self.registry).last_beat;
-        if !at_once && now < last + period {
-            return last + period;
-        }
-        let mut offers: HashMap<Incarnation, Vec<Offer>> = HashMap::new();
-        let mut done = Vec::new();
-        for stream in streams {
-            let owed = stream.offers(|to, offer| offers.entry(to).or_default().push(offer));
-            if stream.closed.load(Ordering::Acquire) && !owed {
-                done.push(stream.id);
-            }
-        }
-        if self.leaving.load(Ordering::Acquire) {
-            // Every process that may have read a sample is notified, also of streams that are already closed and settled.
-            lock(&self.registry).remote.keys().for_each(|&(to, _)| {
-                offers.entry(to).or_default();
-            });
-        }
-        self.send_beats(offers, streams);
-        let mut registry = lock(&self.registry);
-        registry.last_beat = now;
-        done.iter().for_each(|id| {
-            registry.streams.remove(id);
-        });
-        now + period
-    }
-
-    fn send_beats(&self, offers: HashMap<Incarnation, Vec<Offer>>, streams: &[Arc<Stream>]) {
-        let direct = streams.iter().find_map(|stream| stream.direct_endpoint()).unwrap_or_default();
-        let leaving = self.leaving.load(Ordering::Acquire);
-        for (to, offers) in offers {
-            let beat = Heartbeat {
-                from: self.links.incarnation,
-                source: self.links.source.as_str().to_owned(),
-                direct: direct.to_owned(),
-                leaving,
-                offers,
-            };
-            // The next heartbeat replaces a lost one.
-            let _ = self.links.tell(to, beat.encode());
-        }
-    }
-
-    /// Decides about readers whose presence has disappeared.
-    fn settle_doubts(&self, now: u64) -> u64 {
-        let mut gone = Vec::new();
-        let mut next = u64::MAX;
-        {
-            let mut registry = lock(&self.registry);
-            let Registry { remote, streams, sources, nodes, .. } = &mut *registry;
-            remote.retain(|&(incarnation, reader), remote| {
-                let Some(since) = remote.doubted_since else { return true };
-                let returned = remote.process_returned;
-                let dead = match self.links.engine.fate(incarnation) {
-                    Fate::Dead => true,
-                    // The process has returned: its reader may follow.
-                    _ if sources.contains_key(&incarnation) && returned > since => now >= returned + RETURN,
-                    // The process is still announced: it closed the reader.
-                    _ if sources.contains_key(&incarnation) => now >= since + CLOSED,
-                    Fate::Alive => now >= since + FORGET,
-                    Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, DOUBT).unwrap_or(since + FORGET),
-                };
-                if dead {
-                    // Under the lock: it may be announced again at any moment, and is matched then.
-                    streams.values().for_each(|stream| stream.unmatch_reader(incarnation, reader));
-                    gone.push(incarnation);
-                } else {
-                    next = next.min(if now < since + DOUBT { since + DOUBT } else { now + DOUBT });
-                }
-                !dead
-            });
-        }
-        gone.into_iter().for_each(|incarnation| self.links.forget(incarnation));
-        next
-    }
-
-    /// Leaves in order: sends the remaining samples, gives readers a moment to acknowledge, and announces the end.
-    fn leave(&self) {
-        let clock = &self.links.clock;
-        let until = clock.monotonic() + LEAVE.as_nanos() as u64;
-        let streams = self.streams();
-        streams.iter().for_each(|stream| stream.settle(Duration::from_nanos(until.saturating_sub(clock.monotonic()))));
-        self.leaving.store(true, Ordering::Release);
-        self.beat_farewell(&streams);
-        // Outside the lock: dropping a declaration may wait for a callback that takes the lock.
-        let guards = std::mem::take(&mut lock(&self.registry).guards);
-        drop(guards);
-    }
-
-    fn beat_farewell(&self, streams: &[Arc<Stream>]) {
-        self.links.beat_now.store(true, Ordering::Release);
-        self.beat(streams, self.links.clock.monotonic());
-    }
-
-    // --- work of the refetch server ---
 
     fn serve(&self) {
         loop {

@@ -1,0 +1,170 @@
+//! The processes, nodes and readers on the bus, as the engine announces them, and the streams that a reader gets.
+//!
+//! The callbacks of the engine are quick, and hold no lock while they send.
+
+use super::{Registry, Remote, Shared, SourceInfo, WatchSources};
+use crate::{
+    access::Verb,
+    engine::{Fate, Presence},
+    links::lock,
+    qos::Hold,
+    wire::keys::ReaderInfo,
+    writer::Stream,
+};
+use tampu_types::Incarnation;
+
+/// Time in ns that a reader stays doubtful after its presence disappeared. Its process may have closed it, died, or be
+/// cut off.
+const DOUBT: u64 = 80_000_000;
+/// Time in ns after which a reader whose process is still announced has closed. After a cut the announcements of a process go
+/// one by one, and on a busy machine with pauses.
+const CLOSED: u64 = 500_000_000;
+/// Time in ns that a process has to announce its readers again after it has returned. The announcements return one by one,
+/// in any order.
+const RETURN: u64 = 3_000_000_000;
+/// Time in ns for which samples are kept for an unreachable reader.
+const FORGET: u64 = 60_000_000_000;
+
+impl Shared {
+    /// Matches a reader with a stream if it reads it and may, and lets go of it otherwise.
+    pub(super) fn introduce(&self, stream: &Stream, card: &ReaderInfo) {
+        let (of, reader) = (card.incarnation, card.reader);
+        match (self.suits(stream, card), stream.has_reader(of, reader)) {
+            (true, false) => stream.match_reader(card),
+            (false, true) => stream.unmatch_reader(of, reader),
+            _ => {}
+        }
+    }
+
+    /// Returns true if a reader reads a stream, and may.
+    fn suits(&self, stream: &Stream, card: &ReaderInfo) -> bool {
+        // An interim reader serves only its own host: every host has one.
+        let here = card.hold != Hold::Interim || card.incarnation.shares_host_with(self.links.incarnation);
+        here && card.topics.matches(&stream.topic)
+            && card.partitions.matches(&stream.partition)
+            && self.links.may(&self.links.chunk_of(card.incarnation), Verb::Read, &stream.topic)
+    }
+
+    /// Matches the readers that the rules about topics let in, and lets go of the others.
+    pub(super) fn follow_rules(&self) {
+        let registry = lock(&self.registry);
+        for remote in registry.remote.values() {
+            registry.streams.values().for_each(|stream| self.introduce(stream, &remote.card));
+        }
+        drop(registry);
+        self.links.beat_soon();
+    }
+
+    pub(super) fn node_seen(&self, seen: &Presence) {
+        let keys = &self.links.keys;
+        let (Some(boot), Some(host)) = (keys.parse_node(&seen.key), keys.host_of(&seen.key)) else { return };
+        lock(&self.registry).nodes.seen(boot, host, seen.here, self.links.clock.monotonic());
+    }
+
+    pub(super) fn source_seen(&self, seen: &Presence) {
+        let keys = &self.links.keys;
+        let (Some((incarnation, source)), Some(host)) = (keys.parse_presence(&seen.key), keys.host_of(&seen.key)) else { return };
+        if !self.accepts(incarnation, host, seen.here) {
+            return;
+        }
+        let now = self.links.clock.monotonic();
+        let mut registry = lock(&self.registry);
+        let known =
+            if seen.here { registry.sources.insert(incarnation, source.clone()) } else { registry.sources.remove(&incarnation) };
+        if seen.here && known.is_none() {
+            let Registry { remote, streams, .. } = &mut *registry;
+            for remote in remote.values_mut().filter(|remote| remote.card.incarnation == incarnation) {
+                remote.process_returned = now;
+                // Rules are about its host, which was not known while it was away.
+                streams.values().for_each(|stream| self.introduce(stream, &remote.card));
+            }
+        }
+        let watchers: Vec<WatchSources> = registry.watchers.values().cloned().collect();
+        drop(registry);
+        if known.is_some() != seen.here {
+            let info = SourceInfo { source, incarnation };
+            watchers.iter().for_each(|watcher| watcher(&info, seen.here));
+        }
+        let fate = if seen.here { Fate::Alive } else { self.links.engine.fate(incarnation) };
+        for core in self.readers() {
+            core.presence(incarnation, seen.here, fate);
+        }
+        if !seen.here {
+            self.links.wake_by(0);
+        }
+    }
+
+    /// Notes the host that announces a participant, or no longer. Returns false if another host announces the same one.
+    fn accepts(&self, incarnation: Incarnation, host: &str, here: bool) -> bool {
+        if !here {
+            return self.links.unbind(incarnation, host);
+        }
+        let is_its_host = self.links.bind(incarnation, host);
+        if !is_its_host {
+            self.links.forged(host, incarnation);
+        }
+        is_its_host
+    }
+
+    pub(super) fn reader_seen(&self, seen: &Presence) {
+        let keys = &self.links.keys;
+        let (Some(card), Some(host)) = (keys.parse_reader(&seen.key), keys.host_of(&seen.key)) else { return };
+        let key = (card.incarnation, card.reader);
+        // A reader goes before or after its participant, whose binding says which host it is on.
+        let is_its_host = if seen.here { self.links.bind(key.0, host) } else { self.links.speaks_for(host, key.0) };
+        if !is_its_host {
+            return self.links.forged(host, key.0);
+        }
+        if seen.here {
+            let mut registry = lock(&self.registry);
+            registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
+            // Under the lock, so that a stream made meanwhile is introduced exactly once. A reader that is back is introduced
+            // again: the rules may have changed while its host was not known.
+            registry.streams.values().for_each(|stream| self.introduce(stream, &card));
+            drop(registry);
+            self.links.beat_soon();
+            return;
+        }
+        let now = self.links.clock.monotonic();
+        if let Some(remote) = lock(&self.registry).remote.get_mut(&key) {
+            remote.doubted_since.get_or_insert(now);
+        }
+        if self.links.engine.fate(card.incarnation) != Fate::Dead {
+            self.streams().iter().for_each(|stream| stream.doubt_reader(card.incarnation, card.reader));
+        }
+        self.links.wake_by(0);
+    }
+
+    /// Decides about readers whose presence has disappeared.
+    pub(super) fn settle_doubts(&self, now: u64) -> u64 {
+        let mut gone = Vec::new();
+        let mut next = u64::MAX;
+        {
+            let mut registry = lock(&self.registry);
+            let Registry { remote, streams, sources, nodes, .. } = &mut *registry;
+            remote.retain(|&(incarnation, reader), remote| {
+                let Some(since) = remote.doubted_since else { return true };
+                let returned = remote.process_returned;
+                let dead = match self.links.engine.fate(incarnation) {
+                    Fate::Dead => true,
+                    // The process has returned: its reader may follow.
+                    _ if sources.contains_key(&incarnation) && returned > since => now >= returned + RETURN,
+                    // The process is still announced: it closed the reader.
+                    _ if sources.contains_key(&incarnation) => now >= since + CLOSED,
+                    Fate::Alive => now >= since + FORGET,
+                    Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, DOUBT).unwrap_or(since + FORGET),
+                };
+                if dead {
+                    // Under the lock: it may be announced again at any moment, and is matched then.
+                    streams.values().for_each(|stream| stream.unmatch_reader(incarnation, reader));
+                    gone.push(incarnation);
+                } else {
+                    next = next.min(if now < since + DOUBT { since + DOUBT } else { now + DOUBT });
+                }
+                !dead
+            });
+        }
+        gone.into_iter().for_each(|incarnation| self.links.forget(incarnation));
+        next
+    }
+}
