@@ -103,9 +103,14 @@ impl HostTopics {
         true
     }
 
+    /// Returns true if some rule may close a topic.
+    pub fn has_rules(&self) -> bool {
+        self.has_rules.load(Ordering::Acquire)
+    }
+
     /// Returns true if a host may read or write a topic.
     pub fn may(&self, host: &str, verb: Verb, topic: &TopicName) -> bool {
-        if !self.has_rules.load(Ordering::Acquire) {
+        if !self.has_rules() {
             return true;
         }
         let of = |rights: &[TopicRights; 2]| rights[usize::from(verb == Verb::Write)].permits(topic);
