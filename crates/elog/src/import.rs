@@ -15,7 +15,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Serialize;
 use tampu_logbook::{
     attachment::Upload,
     book::{AttributeDef, AttributeKind, Book, EntryAttribute, change::BookEdit, check_said, elog_options::key, same_name},
@@ -27,7 +26,7 @@ use tampu_types::Time;
 
 use crate::{
     FileFault,
-    access_report::{self, AccessReport, GuestRights, access_report},
+    access_report::{self, GuestRights, access_report},
     config::{self, ElogConfig},
     convert::{EntryPosition, convert, digest, refusal},
     date, decode,
@@ -35,13 +34,16 @@ use crate::{
     entry_reader::{EntryReader, FilePart},
     fault_lines::number_lines,
     files,
-    options::{ConfigCheck, check},
+    options::check,
     pages::clock::Zone,
     renumber::Renumber,
     site_files, site_record,
     site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, thread_links},
 };
+pub use report::{BookReport, ImportReport};
+
+mod report;
 
 /// Maximum number of entries in a transaction, and of the bytes of their texts and attachments.
 const TOGETHER: usize = 500;
@@ -85,92 +87,6 @@ pub enum ImportError {
     /// The access rules cannot be read.
     #[error(transparent)]
     Access(#[from] PeopleError),
-}
-
-/// The result of an import for one book.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct BookReport {
-    pub book: String,
-    /// The folder of its files.
-    pub directory: PathBuf,
-    /// Entries that were found.
-    pub entries: u64,
-    /// Number of entries that are new in the store.
-    pub new: u64,
-    /// Number of entries that changed in the source since the last import, and were updated in the store.
-    pub changed: u64,
-    /// Number of unchanged entries.
-    pub same: u64,
-    /// Number of entries that changed in the source and in the store. The store's version stays.
-    pub conflicts: u64,
-    /// Ids of these entries, up to the limit of reported faults.
-    pub conflicting: Vec<u32>,
-    /// Number of entries that were deleted or moved in the store. They stay so.
-    pub gone: u64,
-    /// Number of entries that were deleted in the source, and therefore here; only while the source is followed.
-    pub deleted: u64,
-    /// Number of drafts that are new or changed in the source, and are drafts here.
-    pub drafts: u64,
-    /// The numbers here of entries whose number another one had, or that had no valid one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub renumbered: Vec<u32>,
-    /// Attachments that were found.
-    pub attachments: u64,
-    /// The people who may read and write the book; an import reports them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub access: Option<AccessReport>,
-    /// The faults of its files.
-    pub faults: Vec<FileFault>,
-    /// Faults beyond those reported one by one.
-    pub more_faults: u64,
-}
-
-impl BookReport {
-    /// Counts the outcome of an entry or draft; returns a fault to report with its position.
-    pub(super) fn count(&mut self, id: u32, draft: Option<&str>, outcome: ImportOutcome) -> Option<String> {
-        match (outcome, draft) {
-            (ImportOutcome::New | ImportOutcome::Changed, Some(owner)) => {
-                self.drafts += 1;
-                return Some(format!("entry {id}: imported as a draft of {owner}"));
-            }
-            (ImportOutcome::Full, owner) => {
-                let owner = owner.unwrap_or_default();
-                return Some(format!("entry {id}: a draft of {owner}, who has too many drafts: left out"));
-            }
-            (ImportOutcome::New, None) => self.new += 1,
-            (ImportOutcome::Changed, None) => self.changed += 1,
-            (ImportOutcome::Same, None) => self.same += 1,
-            (ImportOutcome::Same, Some(_)) => {}
-            (ImportOutcome::Conflict, _) => self.conflict(id),
-            (ImportOutcome::Gone, _) => self.gone += 1,
-        }
-        None
-    }
-
-    /// Counts an entry that was changed here too.
-    pub(super) fn conflict(&mut self, id: u32) {
-        self.conflicts += 1;
-        if self.conflicting.len() < MAX_FAULTS {
-            self.conflicting.push(id);
-        }
-    }
-}
-
-/// The result of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ImportReport {
-    /// The results of all books.
-    pub books: Vec<BookReport>,
-    /// The local time of the pages, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zone: Option<String>,
-    /// Faults of the configuration.
-    pub faults: Vec<FileFault>,
-    /// The verdicts on the options of the configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<ConfigCheck>,
-    /// True if the import was interrupted before its end.
-    pub interrupted: bool,
 }
 
 /// A callback that receives the bytes done and the bytes in all, twice those of the files. It returns false to
@@ -412,7 +328,9 @@ impl Importing<'_> {
 
     /// Finds the entries of all files in the first pass.
     fn survey(&mut self, progress: Progress<'_>) -> Result<Vec<Found>, ImportError> {
-        let (mut all, mut known, mut again): (Vec<Found>, HashSet<u32>, Vec<SecondEntry>) = Default::default();
+        // The place of the first entry of each number; none if that entry is left out.
+        let mut firsts: HashMap<u32, Option<usize>> = HashMap::new();
+        let (mut all, mut again): (Vec<Found>, Vec<SecondEntry>) = Default::default();
         let names: Vec<String> = self.book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
         let mut seen: Vec<String> = Vec::new();
         for file in 0..self.files.len() {
@@ -439,12 +357,16 @@ impl Importing<'_> {
                 };
                 let Some(entry) = entries::parse(&bytes, &names) else { continue };
                 // The number that it has here is known when all numbers are.
-                let is_second = entry.id != 0 && !known.insert(entry.id);
-                if is_second && self.is_copy(&all, entry.id, &bytes) {
+                let first = firsts.get(&entry.id).copied();
+                let is_second = first.is_some();
+                if first.flatten().is_some_and(|first| self.is_copy(&all[first], &bytes)) {
                     self.fault(file, range.start, format!("entry {} occurs a second time, as it is: read once", entry.id));
                     continue;
                 }
                 let is_again = is_second || entry.id == 0;
+                if !is_again {
+                    firsts.insert(entry.id, None);
+                }
                 let told = if entry.id == 0 { format!("entry '{}'", entry.number) } else { format!("entry {}", entry.id) };
                 for what in &entry.faults {
                     self.fault(file, range.start, format!("{told}: {what}"));
@@ -467,6 +389,9 @@ impl Importing<'_> {
                     continue;
                 }
                 again.extend(digests.map(|digests| SecondEntry { nth: all.len(), told, digests }));
+                if !is_again {
+                    firsts.insert(id, Some(all.len()));
+                }
                 all.push(Found { id, source: id, file, place: range, date, zone, parent });
             }
             self.advance(size, progress);
@@ -474,7 +399,7 @@ impl Importing<'_> {
                 break;
             }
         }
-        self.renumber(&mut all, again, known)?;
+        self.renumber(&mut all, again, firsts.into_keys().collect())?;
         if self.source.config.is_none() {
             seen.retain(|name| self.book.attribute(name).is_none());
             self.book.attributes.extend(seen.iter().map(|name| AttributeDef::new(name, AttributeKind::Text)));
@@ -483,11 +408,10 @@ impl Importing<'_> {
         Ok(all)
     }
 
-    /// Returns true if an entry of the files is the same as another one of its number.
-    fn is_copy(&self, all: &[Found], id: u32, bytes: &[u8]) -> bool {
-        let first = all.iter().find(|found| found.id == id);
-        let read = |found: &Found| bytes_at(&File::open(&self.files[found.file].0).ok()?, &found.place).ok();
-        first.and_then(read).is_some_and(|first| entries::lasting(&first).eq(entries::lasting(bytes)))
+    /// Returns true if these bytes are the same entry as the first one of their number.
+    fn is_copy(&self, first: &Found, bytes: &[u8]) -> bool {
+        let read = || bytes_at(&File::open(&self.files[first.file].0).ok()?, &first.place).ok();
+        read().is_some_and(|first| entries::lasting(&first).eq(entries::lasting(bytes)))
     }
 
     /// Gives numbers to entries that have none of their own, and reports them.
