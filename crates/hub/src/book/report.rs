@@ -23,7 +23,7 @@ pub struct BookReport {
     pub connections: usize,
     /// Running and waiting requests.
     pub queues: Vec<QueueReport>,
-    /// The store.
+    /// Connections, transactions and space of the store.
     pub store: StoreReport,
 }
 

@@ -195,6 +195,11 @@ impl Matched {
         let identify = Box::new(move |_: &Parts, _: &ClientAddress| Ok(Identified { max_body, handler }));
         Matched { work, identifies: WorkKind::Quick, max_body, reject, identify }
     }
+
+    /// Makes a route without a body whose work is a login: it waits for another service, as a password waits for its hash.
+    pub fn for_login(reject: fn(StatusCode) -> http::Response<ResponseBody>, identify: Identify) -> Matched {
+        Matched { work: WorkKind::Login, identifies: WorkKind::Quick, max_body: 0, reject, identify }
+    }
 }
 
 /// A set of routes that is mounted on a server.

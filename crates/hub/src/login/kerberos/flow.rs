@@ -12,7 +12,6 @@ use super::{KerberosLogin, TicketHeaders, token_in};
 use crate::{
     http::{
         address::parameters,
-        admission::WorkKind,
         auth::{Authenticator, RequestAuth},
         body::{HttpRequest, ResponseBody},
         client_address::ClientAddress,
@@ -102,12 +101,6 @@ impl HttpService for KerberosLogins {
             };
             Ok(Identified { max_body: 0, handler: Box::new(handler) })
         };
-        Matched {
-            work: WorkKind::Login,
-            identifies: WorkKind::Quick,
-            max_body: 0,
-            reject: plain_rejection,
-            identify: Box::new(identify),
-        }
+        Matched::for_login(plain_rejection, Box::new(identify))
     }
 }

@@ -23,7 +23,6 @@ use tampu_workers::Stop;
 use super::{LoginSecrets, OidcError, Provider};
 use crate::http::{
     address::parameters,
-    admission::WorkKind,
     auth::{Authenticator, RequestAuth},
     body::{HttpRequest, ResponseBody},
     client_address::ClientAddress,
@@ -189,13 +188,6 @@ impl HttpService for OidcLogins {
             };
             Ok(Identified { max_body: 0, handler: Box::new(handler) })
         };
-        // A login waits for the provider, as a password waits for its hash.
-        Matched {
-            work: WorkKind::Login,
-            identifies: WorkKind::Quick,
-            max_body: 0,
-            reject: plain_rejection,
-            identify: Box::new(identify),
-        }
+        Matched::for_login(plain_rejection, Box::new(identify))
     }
 }
