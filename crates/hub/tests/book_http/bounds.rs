@@ -21,9 +21,7 @@ use tampu_hub::{
 };
 use tampu_logbook::search::{Stop, Stopped};
 
-use crate::site::{Client, PASSWORD, Site};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::site::{Client, PASSWORD, PATIENCE, Site};
 
 fn raw(site: &Site, text: &[u8]) -> String {
     let mut stream = TcpStream::connect(site.url.trim_start_matches("http://")).unwrap();

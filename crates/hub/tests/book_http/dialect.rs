@@ -1,16 +1,12 @@
 //! ELOG's dialect as the hub mounts it: where it is, whose it is, which time it has.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 use tampu_hub::{
     book::settings::{BookSettings, Guests},
     listen::ListenAddress,
 };
 
-use crate::site::Site;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::site::{Site, until};
 
 fn with_door() -> Site {
     let site =
@@ -99,10 +95,10 @@ fn whom_elog_does_not_let_in_is_let_in_nowhere() {
     }
     // Without the list its effect ends.
     site.owner().put("/books/Closed", json!({ "name": "Closed", "attributes": [], "elog": [] })).is(200);
-    let until = Instant::now() + PATIENCE;
-    while max.found("words") != 2 {
-        assert!(Instant::now() < until);
-    }
+    until("the list of readers is off", || match max.found("words") {
+        2 => Ok(()),
+        other => Err(format!("{other} entries")),
+    });
 }
 
 #[test]

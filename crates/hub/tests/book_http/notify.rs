@@ -1,9 +1,6 @@
 //! Mails by the rules of users. The mail server is away, so that they stay in the queue.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::fs;
 
 use serde_json::{Value, json};
 use tampu_logbook::{
@@ -11,9 +8,7 @@ use tampu_logbook::{
     store::{Records, sqlite::SqliteStore},
 };
 
-use crate::site::{Client, Site};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::site::{Client, Site, until};
 
 /// A site whose mails stay in the queue.
 fn site() -> Site {
@@ -30,16 +25,25 @@ fn site() -> Site {
     })
 }
 
+/// Waits until so many entries wait for Kim's digest.
+#[track_caller]
+fn until_due(site: &Site, count: usize) {
+    until("entries wait for the digest", || {
+        let record = site.hub.as_ref().unwrap().book().unwrap().store().record("notify-due", "kim").unwrap();
+        let waiting = record.map_or(0, |record| record.value["entries"].as_array().unwrap().len());
+        if waiting == count { Ok(()) } else { Err(format!("{waiting} instead of {count}")) }
+    });
+}
+
 /// Takes mails out of the queue when there are this many: subjects, recipients and texts.
 #[track_caller]
 fn take(site: &Site, count: usize) -> Vec<(String, String, String)> {
     let hub = site.hub.as_ref().unwrap();
     let outbox = hub.book().unwrap().mail().unwrap();
-    let until = Instant::now() + PATIENCE;
-    while outbox.mails().len() < count {
-        assert!(Instant::now() < until, "{:?}", outbox.mails());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("mails wait", || {
+        let mails = outbox.mails();
+        if mails.len() < count { Err(format!("{mails:?}")) } else { Ok(()) }
+    });
     let directory = site.directory().join("book/mail");
     let find = |id: &str| fs::read_to_string(directory.join(format!("{id}.eml")));
     let taken = outbox.mails().into_iter().map(|mail| {
@@ -132,14 +136,9 @@ fn digests_wait_and_rights_are_asked_again() {
     let tested = kim.send("POST", &format!("/users/kim/rules/{now}/test"), b"").is(200).json();
     assert_eq!(tested["to"], "kim@example.org");
     assert_eq!(take(&site, 1)[0].0, "Test of a rule of the logbook");
-    let waiting = || site.hub.as_ref().unwrap().book().unwrap().store().record("notify-due", "kim").unwrap();
     zoe.entry("not so important");
     zoe.entry("also");
-    let until = Instant::now() + PATIENCE;
-    while waiting().is_none_or(|record| record.value["entries"].as_array().unwrap().len() < 2) {
-        assert!(Instant::now() < until);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_due(&site, 2);
     zoe.entry("urgent");
     assert_eq!(take(&site, 1)[0].1, "kim@example.org");
     // Whoever may not read the logbook any more is not mailed.
@@ -161,12 +160,7 @@ fn a_digest_is_sent_at_its_time() {
     site.owner().put("/books/Shift/access", grants).is(200);
     add(&kim, "kim", json!({ "digest": "daily" }));
     let (first, second) = (zoe.entry("a first entry"), zoe.entry("a second entry"));
-    let waiting = |site: &Site| site.hub.as_ref().unwrap().book().unwrap().store().record("notify-due", "kim").unwrap();
-    let until = Instant::now() + PATIENCE;
-    while waiting(&site).is_none_or(|record| record.value["entries"].as_array().unwrap().len() < 2) {
-        assert!(Instant::now() < until);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_due(&site, 2);
     // While the hub is away, the time of the digest comes.
     site.restart(|book| {
         let store = SqliteStore::open(book).unwrap();
@@ -182,11 +176,8 @@ fn a_digest_is_sent_at_its_time() {
     for entry in [first, second] {
         assert!(text.contains(&format!("https://log.example.org/elog/Shift/{entry}")), "{subject} {text}");
     }
-    let until = Instant::now() + PATIENCE;
-    while waiting(&site).is_some() {
-        assert!(Instant::now() < until, "what was sent waits no longer");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    // What was sent waits no longer.
+    until_due(&site, 0);
 }
 
 #[test]

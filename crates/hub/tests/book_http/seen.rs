@@ -1,16 +1,12 @@
 //! The view of operators: the log of requests, slow searches, metrics, and looks at entries.
 
-use std::{
-    fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 use tampu_hub::{Config, book::settings::BookSettings, listen::ListenAddress};
 use tampu_log::logger::config::LogFile;
 
-use crate::site::{PASSWORD, Site};
+use crate::site::{PASSWORD, Site, until};
 
 /// A site whose hub prints its log into a file as JSON.
 fn logged(change: impl FnOnce(&mut Config)) -> (Site, PathBuf) {
@@ -27,16 +23,11 @@ fn logged(change: impl FnOnce(&mut Config)) -> (Site, PathBuf) {
 /// Waits for the records of a logger that `wanted` accepts.
 #[track_caller]
 fn records(log: &PathBuf, logger: &str, wanted: impl Fn(&str) -> bool, least: usize) -> Vec<String> {
-    let begun = Instant::now();
-    loop {
+    until(&format!("{least} records of {logger}"), || {
         let text = fs::read_to_string(log).unwrap_or_default();
         let found: Vec<String> = text.lines().filter(|line| line.contains(logger) && wanted(line)).map(str::to_owned).collect();
-        if found.len() >= least {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{least} records of {logger} in:\n{text}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        if found.len() >= least { Ok(found) } else { Err(text) }
+    })
 }
 
 /// Stops the hub, and returns its whole log.
@@ -167,15 +158,11 @@ fn metrics_have_requests_store_queues_and_index() {
         Some(line.parse().unwrap())
     };
     // A request is counted when its last byte was sent, which may be after the client has it.
-    let begun = Instant::now();
-    let page = loop {
+    let page = until("the last request is counted", || {
         let page = scrape();
-        if value(&page, "tampu_book_requests_total{kind=\"page\",status=\"404\"}") == Some(1.0) {
-            break page;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{page}");
-        std::thread::sleep(Duration::from_millis(10));
-    };
+        let is_counted = value(&page, "tampu_book_requests_total{kind=\"page\",status=\"404\"}") == Some(1.0);
+        if is_counted { Ok(page) } else { Err(page) }
+    });
     let is = |series: &str, expected: f64| assert_eq!(value(&page, series), Some(expected), "{series} in\n{page}");
     let least =
         |series: &str, least: f64| assert!(value(&page, series).is_some_and(|value| value >= least), "{series} in\n{page}");
@@ -218,15 +205,10 @@ fn looks_at_entries_are_counted_by_reader() {
     zoe.get(&format!("/elog/Shift/{one}?cmd=Edit"));
     zoe.get("/elog/Shift/99");
     zoe.get("/search?q=two").is(200);
-    let begun = Instant::now();
-    let looks = loop {
+    let looks = until("both looks are counted", || {
         let looks = zoe.get(&format!("{path}/looks")).is(200).json();
-        if looks["looks"] == 2 {
-            break looks;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{looks}");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+        if looks["looks"] == 2 { Ok(looks) } else { Err(looks.to_string()) }
+    });
     assert_eq!(looks["days"].as_array().unwrap().iter().map(|day| day["looks"].as_u64().unwrap()).sum::<u64>(), 2);
     assert_eq!(zoe.get(&format!("/books/Shift/entries/{two}/looks")).is(200).json(), json!({ "looks": 0, "days": [] }));
     let page = String::from_utf8(zoe.get(&format!("/elog/Shift/{one}")).is(200).bytes).unwrap();

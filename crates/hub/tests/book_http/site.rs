@@ -1,6 +1,9 @@
 //! A hub with a logbook, and who asks it.
 
-use std::{io::Read, time::Duration};
+use std::{
+    io::Read,
+    time::{Duration, Instant},
+};
 
 use http::{HeaderMap, Method, Request};
 use serde_json::{Value, json};
@@ -10,6 +13,24 @@ use ureq::Agent;
 
 /// A password of everybody here.
 pub const PASSWORD: &str = "correct horse";
+
+/// Longest wait for work that a hub does in the background.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Interval of looks at it.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Waits until the look finds something. An error is what it saw instead.
+#[track_caller]
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(instead) => assert!(Instant::now() < end, "{what}: {instead}"),
+        }
+        std::thread::sleep(LOOK);
+    }
+}
 
 pub struct Site {
     pub hub: Option<Hub>,
