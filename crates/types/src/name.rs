@@ -30,7 +30,7 @@ pub fn escape(name: &str) -> String {
     key
 }
 
-/// Reads an escaped name; `None` where it is not one.
+/// Reads an escaped name; `None` if [`escape`] does not write it. So each name has one key.
 pub fn unescape(key: &str) -> Option<String> {
     if key == "_" {
         return Some(String::new());
@@ -51,7 +51,8 @@ pub fn unescape(key: &str) -> Option<String> {
             _ => return None,
         }
     }
-    String::from_utf8(bytes).ok()
+    let name = String::from_utf8(bytes).ok()?;
+    (escape(&name) == key).then_some(name)
 }
 
 fn hex(digit: u8) -> Option<u8> {
@@ -240,7 +241,7 @@ mod tests {
             assert_eq!(escape(name), key);
             assert_eq!(unescape(key), Some(name.to_lowercase()));
         }
-        for bad in ["", "A", "_g0", "_2", "a-b", "_ff"] {
+        for bad in ["", "A", "_g0", "_2", "a-b", "_ff", "_44v", "_61"] {
             assert_eq!(unescape(bad), None, "{bad}");
         }
     }
