@@ -16,7 +16,7 @@ use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, T
 use crate::{
     access::{Access, HostRules, Principal, access_of_host, proof_in},
     ask::{Answers, Inflow},
-    clock::Clock,
+    clock::{Clock, Gate},
     connect::Settings,
     engine::{Answerer, Deliver, Engine, Guard, Presence, Question, Tick},
     error::{BusError, CallError},
@@ -25,7 +25,7 @@ use crate::{
     qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
     wire::{keys::ReaderInfo, refetch::Refetch},
-    writer::{Stream, TypeTag, Writer},
+    writer::{Start, Stream, TypeTag, Writer},
 };
 
 mod beats;
@@ -55,6 +55,8 @@ struct Registry {
     /// Time of the last heartbeats, in monotonic ns.
     last_beat: u64,
     guards: Vec<Guard>,
+    /// True once the readers are known that were on the bus before this process.
+    knows_first_readers: bool,
 }
 
 struct Remote {
@@ -74,6 +76,8 @@ pub(crate) struct Shared {
     look_at_rules: AtomicU64,
     this: OnceLock<Weak<Shared>>,
     access: OnceLock<Access>,
+    /// Gate that opens when the first readers are known.
+    first_readers: Gate,
 }
 
 /// A process's place on the bus. Cheap to clone; the bus is left when the last clone is dropped.
@@ -112,6 +116,7 @@ impl Participant {
             look_at_rules: AtomicU64::new(0),
             this: OnceLock::new(),
             access: OnceLock::new(),
+            first_readers: Gate::default(),
         });
         // Set once, here.
         let _ = shared.this.set(Arc::downgrade(&shared));
@@ -215,7 +220,7 @@ impl Participant {
         let stream = Arc::new(Stream::open(id, topic, partition, tag, qos, shared.links.clone())?);
         let mut registry = lock(&shared.registry);
         for remote in registry.remote.values() {
-            shared.introduce(&stream, &remote.card);
+            shared.introduce(&stream, &remote.card, Start::Beginning);
         }
         registry.streams.insert(id, stream.clone());
         drop(registry);
@@ -280,6 +285,13 @@ impl Participant {
         lock(&self.shared.registry).nodes.has(self.shared.links.incarnation.boot)
     }
 
+    /// Waits until this process knows the readers that were on the bus before it, at most this long. Returns whether it
+    /// does. They get all its samples in any case; those written later reach them sooner.
+    pub fn meet_readers(&self, timeout: Duration) -> bool {
+        let clock = &self.shared.links.clock;
+        self.shared.meet_readers(clock.monotonic().saturating_add(timeout.as_nanos() as u64))
+    }
+
     /// Calls `seen` for every process on the bus, and whenever one joins (true) or leaves (false), until the guard is
     /// dropped.
     pub fn watch_sources(&self, seen: impl Fn(&SourceInfo, bool) + Send + Sync + 'static) -> Guard {
@@ -340,12 +352,14 @@ impl Shared {
     fn declare(self: &Arc<Shared>) -> Result<(), BusError> {
         let links = &self.links;
         let engine = &links.engine;
+        let know = self.call(|shared, ()| shared.know_first_readers());
+        let caught_up = Box::new(move || know(()));
         let mut guards = vec![
             engine.subscribe(&links.keys.controls(links.incarnation), self.on_control())?,
             engine.answer(&links.keys.refetches(links.incarnation), self.call(|shared, question| shared.asked(question)))?,
-            engine.watch(&links.keys.nodes(), self.call(|shared, seen: Presence| shared.node_seen(&seen)))?,
-            engine.watch(&links.keys.presences(), self.call(|shared, seen: Presence| shared.source_seen(&seen)))?,
-            engine.watch(&links.keys.readers(), self.call(|shared, seen: Presence| shared.reader_seen(&seen)))?,
+            engine.watch(&links.keys.nodes(), self.call(|shared, seen: Presence| shared.node_seen(&seen)), None)?,
+            engine.watch(&links.keys.presences(), self.call(|shared, seen: Presence| shared.source_seen(&seen)), None)?,
+            engine.watch(&links.keys.readers(), self.call(|shared, seen: Presence| shared.reader_seen(&seen)), Some(caught_up))?,
             engine.drive(Arc::new(HeartbeatWorker(self.clone())), links.wake.clone())?,
             engine.drive(Arc::new(RefetchServer(self.clone())), links.wake_refetch_server.clone())?,
         ];

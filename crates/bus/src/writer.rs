@@ -55,6 +55,15 @@ impl TypeTag {
     pub const LOG_BATCH: TypeTag = TypeTag { id: 2, version: 1 };
 }
 
+/// First sample to which a reader is entitled when it is matched; earlier ones are history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The next sample that is sent.
+    Now,
+    /// The first sample of the stream, because the reader was there before.
+    Beginning,
+}
+
 /// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {

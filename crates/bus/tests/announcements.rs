@@ -29,7 +29,7 @@ impl Guest {
         let engine = net.engine("guest");
         let into = keys.clone();
         let seen = Arc::new(move |seen: tampu_bus::engine::Presence| into.lock().unwrap().push(seen.key));
-        let _watch = engine.watch("tampu/lab/**", seen).unwrap();
+        let _watch = engine.watch("tampu/lab/**", seen, None).unwrap();
         let real = join(net.engine("guest"), "on guest");
         let (topics, qos) = (TopicFilter::new("t").unwrap(), ReaderQos::default());
         let _reader = real.reader(&topics, &PartitionFilter::All, qos).unwrap();

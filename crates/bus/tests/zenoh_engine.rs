@@ -77,7 +77,7 @@ fn receive(engine: &Arc<dyn Engine>, pattern: &str) -> (Arc<Seen<String>>, Guard
 fn watch(engine: &Arc<dyn Engine>, pattern: &str) -> (Arc<Seen<Presence>>, Guard) {
     let seen = Seen::new();
     let into = seen.clone();
-    let guard = engine.watch(pattern, Arc::new(move |presence| into.push(presence))).unwrap();
+    let guard = engine.watch(pattern, Arc::new(move |presence| into.push(presence)), None).unwrap();
     (seen, guard)
 }
 

@@ -44,6 +44,9 @@ pub type Answers = Box<dyn FnMut(Answer) + Send>;
 /// Called when a key under a watched pattern is announced or withdrawn.
 pub type Seen = Arc<dyn Fn(Presence) + Send + Sync>;
 
+/// Called once, when a watch has reported the keys that were announced at its beginning.
+pub type CaughtUp = Box<dyn FnOnce() + Send>;
+
 /// Purpose of a message, by which engines choose priorities and congestion settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -226,8 +229,9 @@ pub trait Engine: Send + Sync + 'static {
     /// Announces the key until the guard is dropped or this process ends.
     fn announce(&self, key: &str) -> Result<Guard, EngineError>;
 
-    /// Calls `seen` for every key announced under the pattern, at present and later.
-    fn watch(&self, pattern: &str, seen: Seen) -> Result<Guard, EngineError>;
+    /// Calls `seen` for every key announced under the pattern, at present and later. Calls `caught_up` after the calls for
+    /// the keys that were announced before, or when the engine cannot find out about them.
+    fn watch(&self, pattern: &str, seen: Seen, caught_up: Option<CaughtUp>) -> Result<Guard, EngineError>;
 
     /// Calls `work` at the times that it chooses, and soon after `wake` is opened, until the guard is dropped.
     fn drive(&self, work: Arc<dyn Tick>, wake: Arc<Gate>) -> Result<Guard, EngineError>;

@@ -81,9 +81,11 @@ impl Shared {
         }
         let mut offers: HashMap<Incarnation, Vec<Offer>> = HashMap::new();
         let mut done = Vec::new();
+        // Until then, a reader may come that is entitled to a stream that has ended.
+        let knows_readers = lock(&self.registry).knows_first_readers;
         for stream in streams {
             let owed = stream.offers(|to, offer| offers.entry(to).or_default().push(offer));
-            if stream.closed.load(Ordering::Acquire) && !owed {
+            if stream.closed.load(Ordering::Acquire) && !owed && knows_readers {
                 done.push(stream.id);
             }
         }
@@ -123,6 +125,9 @@ impl Shared {
         let clock = &self.links.clock;
         let until = clock.monotonic() + LEAVE.as_nanos() as u64;
         let streams = self.streams();
+        if streams.iter().any(|stream| stream.has_samples()) {
+            self.meet_readers(until);
+        }
         streams.iter().for_each(|stream| stream.settle(Duration::from_nanos(until.saturating_sub(clock.monotonic()))));
         self.leaving.store(true, Ordering::Release);
         self.beat_farewell(&streams);

@@ -9,7 +9,7 @@ use crate::{
     links::lock,
     qos::Hold,
     wire::keys::ReaderInfo,
-    writer::Stream,
+    writer::{Start, Stream},
 };
 use tampu_types::Incarnation;
 
@@ -26,11 +26,32 @@ const RETURN: u64 = 3_000_000_000;
 const FORGET: u64 = 60_000_000_000;
 
 impl Shared {
+    /// Notes that all readers have been seen that were on the bus before this process.
+    pub(super) fn know_first_readers(&self) {
+        lock(&self.registry).knows_first_readers = true;
+        self.first_readers.open();
+        // Streams that ended meanwhile are looked at.
+        self.links.beat_soon();
+    }
+
+    /// Waits until the readers are known that were on the bus before this process; returns whether they are.
+    pub(super) fn meet_readers(&self, until: u64) -> bool {
+        let clock = &self.links.clock;
+        loop {
+            let seen = self.first_readers.openings();
+            let are_known = lock(&self.registry).knows_first_readers;
+            if are_known || clock.monotonic() >= until {
+                return are_known;
+            }
+            clock.wait(&self.first_readers, seen, until);
+        }
+    }
+
     /// Matches a reader with a stream if it reads it and may, and lets go of it otherwise.
-    pub(super) fn introduce(&self, stream: &Stream, card: &ReaderInfo) {
+    pub(super) fn introduce(&self, stream: &Stream, card: &ReaderInfo, start: Start) {
         let (of, reader) = (card.incarnation, card.reader);
         match (self.suits(stream, card), stream.has_reader(of, reader)) {
-            (true, false) => stream.match_reader(card),
+            (true, false) => stream.match_reader(card, start),
             (false, true) => stream.unmatch_reader(of, reader),
             _ => {}
         }
@@ -49,7 +70,7 @@ impl Shared {
     pub(super) fn follow_rules(&self) {
         let registry = lock(&self.registry);
         for remote in registry.remote.values() {
-            registry.streams.values().for_each(|stream| self.introduce(stream, &remote.card));
+            registry.streams.values().for_each(|stream| self.introduce(stream, &remote.card, Start::Now));
         }
         drop(registry);
         self.links.beat_soon();
@@ -76,7 +97,7 @@ impl Shared {
             for remote in remote.values_mut().filter(|remote| remote.card.incarnation == incarnation) {
                 remote.process_returned = now;
                 // Rules are about its host, which was not known while it was away.
-                streams.values().for_each(|stream| self.introduce(stream, &remote.card));
+                streams.values().for_each(|stream| self.introduce(stream, &remote.card, Start::Now));
             }
         }
         let watchers: Vec<WatchSources> = registry.watchers.values().cloned().collect();
@@ -120,7 +141,10 @@ impl Shared {
             registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
             // Under the lock, so that a stream made meanwhile is introduced exactly once. A reader that is back is introduced
             // again: the rules may have changed while its host was not known.
-            registry.streams.values().for_each(|stream| self.introduce(stream, &card));
+            // A reader that was there before this process reads its streams from their beginning, however long the news of it
+            // took: a process may write one sample and end.
+            let start = if registry.knows_first_readers { Start::Now } else { Start::Beginning };
+            registry.streams.values().for_each(|stream| self.introduce(stream, &card, start));
             drop(registry);
             self.links.beat_soon();
             return;

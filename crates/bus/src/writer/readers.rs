@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use bytes::Bytes;
 use tampu_types::Incarnation;
 
-use super::{ASK_AGAIN, BEAT_UNACKED, Batches, LOOK_AGAIN, Stream};
+use super::{ASK_AGAIN, BEAT_UNACKED, Batches, LOOK_AGAIN, Start, Stream};
 use crate::{
     links::lock,
     shared::{Watch, whose},
@@ -17,10 +17,10 @@ use crate::{
 };
 
 impl Stream {
-    pub fn match_reader(&self, card: &ReaderInfo) {
+    pub fn match_reader(&self, card: &ReaderInfo, start: Start) {
         let mut outbox = lock(&self.outbox);
         // The batch being filled was begun before the reader appeared, but is not sent yet. The reader gets it as well.
-        outbox.match_reader(card.clone());
+        outbox.match_reader(card.clone(), start);
         self.matched.store(outbox.matched(), Ordering::Relaxed);
         drop(outbox);
         self.gate.open();
@@ -99,6 +99,11 @@ impl Stream {
 
     pub fn direct_endpoint(&self) -> Option<&str> {
         self.direct.as_ref().map(|(endpoint, _)| endpoint.as_str())
+    }
+
+    /// Reports if anything has been written.
+    pub fn has_samples(&self) -> bool {
+        lock(&self.outbox).next() > 0
     }
 
     pub fn has_unacked(&self) -> bool {

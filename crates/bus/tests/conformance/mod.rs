@@ -92,6 +92,7 @@ macro_rules! conformance {
                 a_late_reader_gets_no_history_unless_it_asks
                 a_late_reader_gets_the_last_samples
                 a_late_reader_gets_all_that_is_kept
+                a_process_that_writes_and_leaves_at_once_is_read_by_all_that_were_there
             }
             names {
                 topics_fall_under_patterns

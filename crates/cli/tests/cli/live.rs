@@ -87,6 +87,45 @@ fn a_tail_shows_what_it_asked_for_and_nothing_else() {
 }
 
 #[test]
+fn a_tail_shows_every_record_of_senders_that_end_at_once() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let mut tail = Following::start(&site, &["log", "tail", "--json"]);
+    let mut next = || {
+        let line = tail.lines.next().unwrap().unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["message"].as_str().unwrap().to_owned()
+    };
+    // Every sender that joins after the tail is read: the first one shown is proof that the tail is there.
+    let there = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !there.load(Ordering::Acquire) {
+                site.tampu(&["log", "send", "probe"]);
+            }
+        });
+        while next() != "probe" {}
+        there.store(true, Ordering::Release);
+    });
+    // Several at once, so that they and the tail wait for a processor.
+    std::thread::scope(|scope| {
+        for sender in 0..6 {
+            let site = &site;
+            scope.spawn(move || {
+                for number in 0..10 {
+                    site.tampu(&["log", "send", &format!("sender {sender} record {number}")]).ok();
+                }
+            });
+        }
+    });
+    site.tampu(&["log", "send", "the end"]).ok();
+    let mut shown: Vec<String> = std::iter::repeat_with(&mut next).take_while(|message| message != "the end").collect();
+    shown.retain(|message| message.starts_with("sender "));
+    let sent = (0..6).flat_map(|sender| (0..10).map(move |number| format!("sender {sender} record {number}")));
+    let missed: Vec<String> = sent.filter(|message| !shown.contains(message)).collect();
+    assert_eq!((missed, shown.len()), (Vec::<String>::new(), 60));
+}
+
+#[test]
 fn a_tail_ends_when_it_is_told_to() {
     let site = Site::new();
     let _hub = site.hub(&[]);

@@ -7,7 +7,7 @@ use tampu_bus::{
     Participant, QosTable,
     clock::{Clock, Gate, discipline::Discipline},
     connect::Settings,
-    engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
+    engine::{Answerer, Answers, CaughtUp, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
 };
 use tampu_types::{SourceName, Time};
 
@@ -82,8 +82,8 @@ impl Engine for Skewed {
         self.inner.announce(key)
     }
 
-    fn watch(&self, pattern: &str, seen: Seen) -> Result<Guard, EngineError> {
-        self.inner.watch(pattern, seen)
+    fn watch(&self, pattern: &str, seen: Seen, caught_up: Option<CaughtUp>) -> Result<Guard, EngineError> {
+        self.inner.watch(pattern, seen, caught_up)
     }
 
     fn drive(&self, work: Arc<dyn Tick>, wake: Arc<Gate>) -> Result<Guard, EngineError> {

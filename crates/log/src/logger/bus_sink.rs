@@ -11,7 +11,6 @@ use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
     attach::{AttachmentReader, attached_topic_of},
-    clock::now,
     control::{self, Controlled},
     packet_sink::{PacketSink, Refused},
     settings,
@@ -39,7 +38,8 @@ pub(crate) type Open = Box<dyn FnMut() -> Result<Participant, BusError> + Send>;
 /// Pause before joining the bus is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Time after joining the bus during which readers may still be unknown to this process.
+/// Longest wait before the first packet for the readers that are on the bus. They get it in any case, and without the wait
+/// a moment later.
 const ACQUAINTANCE: Duration = Duration::from_millis(150);
 
 /// Interval at which the readers' wishes are read.
@@ -183,7 +183,7 @@ impl BusSink {
     fn writer(&mut self, stream: &StreamKey) -> Result<&mut Outlet, Refused> {
         if !self.writers.contains_key(stream) {
             let participant = self.participant()?;
-            acquaint(&participant);
+            participant.meet_readers(ACQUAINTANCE);
             let topic = if stream.reach == Reach::Attached { attached_topic_of(stream.level) } else { topic_of(stream.level) };
             let topic = topic.map_err(|error| Refused::Never(error.to_string()))?;
             let qos = qos_of(&participant, &topic);
@@ -194,14 +194,6 @@ impl BusSink {
         }
         self.writers.get_mut(stream).ok_or_else(|| Refused::NotYet("no writer".to_owned()))
     }
-}
-
-/// Waits until a participant is old enough to know the readers. A viewer would receive a record published before the
-/// viewer was known as history. The viewer would never show a process live that logs one record and ends.
-fn acquaint(participant: &Participant) {
-    let age = now().0.saturating_sub(participant.incarnation().start as i64);
-    let left = (ACQUAINTANCE.as_nanos() as i64).saturating_sub(age.max(0));
-    std::thread::sleep(Duration::from_nanos(left.max(0) as u64));
 }
 
 impl BusSink {
@@ -248,6 +240,9 @@ impl PacketSink for BusSink {
 
     fn flush(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
+        if let Some(participant) = &self.participant {
+            participant.meet_readers(timeout);
+        }
         let known_by = self.joined.map_or(until, |joined| joined + self.appearance);
         // All of them, also after one without confirmation: packets under way have to arrive.
         self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0

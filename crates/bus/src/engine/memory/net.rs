@@ -144,6 +144,10 @@ impl Net {
                     seen(presence);
                 }
             }
+            Due::CaughtUp { call, .. } => {
+                drop(state);
+                call();
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use super::{
     records::{Announcement, Watch},
     state::{Due, State},
 };
-use crate::engine::{Presence, Seen};
+use crate::engine::{CaughtUp, Presence, Seen};
 
 impl State {
     pub fn announce(&mut self, now: u64, announcement: Announcement) -> u64 {
@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    pub fn watch(&mut self, now: u64, watch: Watch) -> u64 {
+    pub fn watch(&mut self, now: u64, watch: Watch, caught_up: Option<CaughtUp>) -> u64 {
         let id = self.next_serial();
         let to = watch.process;
         self.watches.insert(id, watch);
@@ -48,6 +48,9 @@ impl State {
         let known = now + self.discovery;
         for key in keys {
             self.schedule(known, Due::Presence { watch: id, to, key });
+        }
+        if let Some(call) = caught_up {
+            self.schedule(known, Due::CaughtUp { to, call });
         }
         id
     }

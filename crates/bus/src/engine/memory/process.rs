@@ -23,7 +23,7 @@ use super::{
 use crate::{
     clock::{Clock, Gate, discipline::Discipline},
     engine::{
-        Answerer, Answers, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick, UNPROVED, with_host,
+        Answerer, Answers, CaughtUp, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick, UNPROVED, with_host,
     },
 };
 
@@ -189,11 +189,11 @@ impl Engine for MemoryEngine {
         }))
     }
 
-    fn watch(&self, pattern: &str, seen: Seen) -> Result<Guard, EngineError> {
+    fn watch(&self, pattern: &str, seen: Seen, caught_up: Option<CaughtUp>) -> Result<Guard, EngineError> {
         self.net.check(self.process, "watching")?;
         let (process, plane) = (self.process, self.plane);
         let watch = Watch { process, plane, pattern: self.key(pattern), seen, told: Default::default() };
-        let id = self.net.lock().watch(self.net.now(), watch);
+        let id = self.net.lock().watch(self.net.now(), watch, caught_up);
         Ok(self.guard(id, |net, id| {
             let watch = net.lock().watches.remove(&id);
             drop(watch);

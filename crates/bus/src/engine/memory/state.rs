@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     clock::Gate,
-    engine::{Answerer, Deliver, Tick},
+    engine::{Answerer, CaughtUp, Deliver, Tick},
 };
 
 /// State of a network, except its time.
@@ -95,6 +95,7 @@ pub enum Due {
     Final { ask: u64, copy: u64, to: ProcessId },
     Unanswered { ask: u64, to: ProcessId },
     Presence { watch: u64, to: ProcessId, key: Arc<str> },
+    CaughtUp { to: ProcessId, call: CaughtUp },
 }
 
 impl Due {
@@ -105,7 +106,8 @@ impl Due {
             | Due::Part { to, .. }
             | Due::Final { to, .. }
             | Due::Unanswered { to, .. }
-            | Due::Presence { to, .. } => *to,
+            | Due::Presence { to, .. }
+            | Due::CaughtUp { to, .. } => *to,
         }
     }
 

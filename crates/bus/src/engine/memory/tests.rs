@@ -33,7 +33,7 @@ impl Inbox {
         let inbox = Inbox::default();
         let seen = inbox.clone();
         let told = move |Presence { key, here }| seen.push(format!("{}{key}", if here { '+' } else { '-' }));
-        let guard = engine.watch(pattern, Arc::new(told)).unwrap();
+        let guard = engine.watch(pattern, Arc::new(told), None).unwrap();
         (inbox, guard)
     }
 

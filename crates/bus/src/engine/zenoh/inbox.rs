@@ -1,7 +1,7 @@
 //! Notes for the supervisor. Callbacks of the engine put them here and return at once.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +12,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 
 use super::{connection::Connection, host_name::HostName, link::Link, settings::Role};
-use crate::engine::{EngineError, Seen};
+use crate::engine::{CaughtUp, EngineError, Seen};
 
 /// Note for the supervisor.
 pub(super) enum Note {
@@ -24,6 +24,8 @@ pub(super) enum Note {
     Unwatch { number: u64 },
     /// A watch saw a key come or go.
     Token { watch: u64, generation: u64, key: String, here: bool },
+    /// A watch has reported the keys that were announced at its beginning.
+    CaughtUp(CaughtUp),
     /// The requested session has been opened, or failed.
     Opened(Connection, Box<Result<Link, EngineError>>),
 }
@@ -34,6 +36,8 @@ pub(super) struct Inbox {
     notes: Mutex<(VecDeque<Note>, bool)>,
     news: Condvar,
     watches: AtomicU64,
+    /// Patterns that have been watched.
+    patterns: Mutex<HashSet<String>>,
 }
 
 impl Inbox {
@@ -62,6 +66,11 @@ impl Inbox {
     pub fn open_link(self: &Arc<Inbox>, role: &Role, host: HostName) -> Result<Link, EngineError> {
         let inbox = self.clone();
         Link::open(role, host, move |generation, there, up| inbox.put(Note::Connection { generation, there, up }))
+    }
+
+    /// Notes that a pattern is watched. Returns true if it has not been watched before.
+    pub fn is_new_pattern(&self, pattern: &str) -> bool {
+        self.patterns.lock().insert(pattern.to_owned())
     }
 
     pub fn next_watch(&self) -> u64 {

@@ -65,6 +65,11 @@ impl Link {
         Link { generation: next_generation(), host, session, owned: false, lease, files: Vec::new() }
     }
 
+    /// Returns true if the session is this link's own.
+    pub fn is_owned(&self) -> bool {
+        self.owned
+    }
+
     /// Returns true if the session is closed, and another one will follow.
     pub fn awaits_another(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.awaits_another())

@@ -11,11 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use zenoh::{
     Wait,
+    handlers::CallbackDrop,
     key_expr::KeyExpr,
     liveliness::LivelinessToken,
     pubsub::Subscriber,
+    query::Reply,
     sample::{Sample, SampleKind},
 };
 
@@ -24,7 +27,7 @@ use super::{
     inbox::{Inbox, Note},
     link::Link,
 };
-use crate::engine::{EngineError, Presence, Seen};
+use crate::engine::{CaughtUp, EngineError, Presence, Seen};
 
 /// Time between a disappearance and its report. The engine reports the loss of its connection up to some milliseconds
 /// after its conclusions from it.
@@ -32,6 +35,9 @@ const DOUBT: Duration = Duration::from_millis(20);
 
 /// Time that the others have to return after a connection returned.
 pub(super) const RETURN: Duration = Duration::from_millis(1_500);
+
+/// Longest wait for the end of the keys that are announced at the beginning of a watch.
+const CATCHING_UP: Duration = Duration::from_secs(5);
 
 /// Announced key of the engine.
 pub(super) struct Announcement {
@@ -62,13 +68,47 @@ pub(super) struct Watch {
     number: u64,
     inbox: Arc<Inbox>,
     subscriber: Slot<Subscriber<()>>,
+    /// Call after the first keys, until it is due.
+    caught_up: Mutex<Option<CaughtUp>>,
+    /// True if nothing on this engine has watched the pattern before.
+    is_new: bool,
 }
 
 impl Watch {
-    pub fn new(pattern: KeyExpr<'static>, seen: Seen, inbox: &Arc<Inbox>) -> Watch {
-        let number = inbox.next_watch();
+    pub fn new(pattern: KeyExpr<'static>, seen: Seen, caught_up: Option<CaughtUp>, inbox: &Arc<Inbox>) -> Watch {
+        let (number, is_new) = (inbox.next_watch(), inbox.is_new_pattern(&pattern));
         inbox.put(Note::Watch { number, seen });
-        Watch { pattern, number, inbox: inbox.clone(), subscriber: Slot::default() }
+        let (subscriber, caught_up) = (Slot::default(), Mutex::new(caught_up));
+        Watch { pattern, number, inbox: inbox.clone(), subscriber, caught_up, is_new }
+    }
+
+    /// Puts the note that the first keys have been reported behind the notes about them.
+    ///
+    /// The engine does not say where the first keys end, but it answers questions about keys in their order. So the end of
+    /// the answer to a question asked after the watch began comes after the first keys. The question is about a key that
+    /// nobody announces, because its answer would hold all keys once more. A session that knows the keys already, from
+    /// another watch, reports them in its own time: then the answer brings them.
+    fn ask_for_end(&self, link: &Link) {
+        let Some(call) = self.caught_up.lock().take() else { return };
+        let pattern = link.key(&self.pattern);
+        let asked = if self.is_new && link.is_owned() { before_wildcards(&pattern) } else { pattern.clone() };
+        let (inbox, watch, generation) = (self.inbox.clone(), self.number, link.generation);
+        let noted = move |reply: Reply| {
+            if let Some(token) = reply.result().ok().filter(|token| pattern.intersects(token.key_expr())) {
+                inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here: true });
+            }
+        };
+        let (inbox, call) = (self.inbox.clone(), Mutex::new(Some(call)));
+        let handler = CallbackDrop {
+            callback: noted,
+            drop: move || {
+                if let Some(call) = call.lock().take() {
+                    inbox.put(Note::CaughtUp(call));
+                }
+            },
+        };
+        // If the question cannot be asked, dropping its handler has put the note.
+        drop(link.session.liveliness().get(asked).timeout(CATCHING_UP).with(handler).wait());
     }
 }
 
@@ -80,7 +120,10 @@ impl Declaration for Watch {
                 let here = token.kind() == SampleKind::Put;
                 inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here });
             };
-            link.session.liveliness().declare_subscriber(link.key(&self.pattern)).history(true).callback(noted).wait()
+            let watched = link.session.liveliness().declare_subscriber(link.key(&self.pattern)).history(true).callback(noted);
+            let subscriber = watched.wait()?;
+            self.ask_for_end(link);
+            Ok(subscriber)
         };
         self.subscriber.attach(link, || format!("watching {}", self.pattern), declare)
     }
@@ -89,6 +132,12 @@ impl Declaration for Watch {
         self.subscriber.withdraw();
         self.inbox.put(Note::Unwatch { number: self.number });
     }
+}
+
+/// Returns the start of a pattern, up to its first chunk with a wildcard.
+fn before_wildcards(pattern: &KeyExpr<'_>) -> KeyExpr<'static> {
+    let chunks: Vec<&str> = pattern.as_str().split('/').take_while(|chunk| !chunk.contains('*')).collect();
+    KeyExpr::try_from(chunks.join("/")).unwrap_or_else(|_| pattern.clone().into_owned())
 }
 
 /// Announced keys by watch, and keys that may be gone. It belongs to the supervisor.
@@ -165,6 +214,14 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+
+    #[test]
+    fn the_start_of_a_pattern_has_no_wildcards() {
+        let start = |pattern: &str| before_wildcards(&KeyExpr::try_from(pattern.to_owned()).unwrap()).to_string();
+        assert_eq!(start("tampu/lab/r/**"), "tampu/lab/r");
+        assert_eq!(start("tampu/lab/p$*/x"), "tampu/lab");
+        assert_eq!((start("a/b"), start("**")), ("a/b".to_owned(), "**".to_owned()));
+    }
 
     #[test]
     fn only_a_disappearance_that_lasts_is_told() {

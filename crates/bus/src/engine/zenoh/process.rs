@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clock::{Clock, Gate, HostClock},
     connect::{Endpoint, Settings},
-    engine::{Answerer, Answers, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
+    engine::{Answerer, Answers, CaughtUp, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
     run_dir::DomainDir,
 };
 
@@ -163,8 +163,8 @@ impl Engine for ZenohEngine {
         Ok(Box::new(self.declare(Arc::new(presence::Announcement::new(pattern(key)?)))?))
     }
 
-    fn watch(&self, key: &str, seen: Seen) -> Result<Guard, EngineError> {
-        Ok(Box::new(self.declare(Arc::new(presence::Watch::new(pattern(key)?, seen, &self.core.inbox)))?))
+    fn watch(&self, key: &str, seen: Seen, caught_up: Option<CaughtUp>) -> Result<Guard, EngineError> {
+        Ok(Box::new(self.declare(Arc::new(presence::Watch::new(pattern(key)?, seen, caught_up, &self.core.inbox)))?))
     }
 
     fn drive(&self, work: Arc<dyn Tick>, wake: Arc<Gate>) -> Result<Guard, EngineError> {

@@ -108,6 +108,7 @@ impl Supervisor {
             Note::Watch { number, seen } => self.register.watch(number, seen),
             Note::Unwatch { number } => self.register.unwatch(number),
             Note::Token { watch, generation, key, here } => self.register.note(watch, generation, key, here, now),
+            Note::CaughtUp(call) => call(),
             Note::Connection { generation, there, up } => {
                 let connections = self.connections.entry(generation).or_default();
                 if up {

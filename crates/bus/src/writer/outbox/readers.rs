@@ -3,7 +3,10 @@
 use tampu_types::Incarnation;
 
 use super::{
-    super::matched::{Matched, ReaderState, ReaderStatus},
+    super::{
+        Start,
+        matched::{Matched, ReaderState, ReaderStatus},
+    },
     DEPARTED, Outbox,
 };
 use crate::{
@@ -13,11 +16,15 @@ use crate::{
 };
 
 impl Outbox {
-    /// Adds a reader of this stream.
-    pub fn match_reader(&mut self, card: ReaderInfo) {
+    /// Adds a reader of this stream, which is entitled to the samples from `start` on.
+    pub fn match_reader(&mut self, card: ReaderInfo, start: Start) {
         self.unmatch(|reader| reader.is(card.incarnation, card.reader));
         // A reader that stands in for a collector begins where the last one stopped.
-        let start = if card.hold == Hold::Interim { self.kept_to } else { self.sealed() };
+        let start = match start {
+            _ if card.hold == Hold::Interim => self.kept_to,
+            Start::Beginning => 0,
+            Start::Now => self.sealed(),
+        };
         let acked_position = self.position_of(start);
         let is_behind = self.position - acked_position > self.qos.credit as u64 / 2;
         self.readers.push(Matched {

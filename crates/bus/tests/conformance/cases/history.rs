@@ -6,7 +6,7 @@ use tampu_bus::{History, QosPatch};
 
 use crate::conformance::{
     arena::{Arena, Faulty, Scene},
-    command::Wish,
+    command::{Command, Wish},
     log::Account,
 };
 
@@ -65,4 +65,40 @@ pub fn history_is_whole_under_losses<A: Faulty>() {
     }
     let account = scene.settled(&mut other, log, "t", 2000);
     assert_eq!((account.from, account.got), (0, 2000));
+}
+
+pub fn a_process_that_writes_and_leaves_at_once_is_read_by_all_that_were_there<A: Arena>() {
+    let scene = Scene::<A>::new();
+    // One reader keeps its writers until it has everything, and the others come after it.
+    let mut keeper = scene.join("keeper");
+    let kept = keeper.reader_with(Wish { full: true, history: History::All, ..Wish::of("**") });
+    let mut viewers: Vec<_> = (0..3).map(|number| scene.join(&format!("viewer{number}"))).collect();
+    let logs: Vec<usize> = viewers.iter_mut().map(|viewer| viewer.reader("t")).collect();
+    // Every process knows of all readers, so a process that joins later comes after them.
+    let mut first = scene.join("first");
+    let writer = first.writer("t");
+    scene.matched(&mut first, writer, 4);
+    for life in 0..10 {
+        let mut sender = scene.join(&format!("sender{life}"));
+        let writers: Vec<usize> = (0..2).map(|_| sender.writer("t")).collect();
+        for &writer in &writers {
+            sender.write(writer, 1 + life, 100);
+        }
+        // A stream that has ended before the readers are known is read as well.
+        sender.done(Command::CloseWriter { writer: writers[0] });
+        sender.done(Command::Leave);
+    }
+    let whole = |log: crate::conformance::log::Log| {
+        let accounts = log.accounts();
+        let of = |life: u64| {
+            accounts.iter().filter(move |(stream, account)| {
+                stream.source == format!("sender{life}") && account.from == 0 && account.got == 1 + life && account.lost.is_empty()
+            })
+        };
+        (0..10).all(|life| of(life).count() == 2)
+    };
+    scene.until("the keeper has all", || whole(keeper.log(kept)));
+    for (viewer, log) in viewers.iter_mut().zip(logs) {
+        scene.until("a viewer has all", || whole(viewer.log(log)));
+    }
 }
