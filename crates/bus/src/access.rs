@@ -21,6 +21,7 @@ mod proof;
 mod rule;
 mod topic_rights;
 
+pub(crate) use audit::count as count_refusal;
 pub use audit::{Act, Outcome, refusals};
 pub use hook::{Access, Authorise, HostRules, Members};
 pub use host::publish_policy;

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tampu_types::{Domain, Incarnation, SourceName, TopicName, name::unescape};
 
 use crate::{
-    access::{HostTopics, Verb},
+    access::{HostTopics, Verb, count_refusal},
     clock::{Clock, Gate},
     engine::{Class, Engine, EngineError, Outlet, UNPROVED},
     wire::keys::Keys,
@@ -45,12 +45,17 @@ pub(crate) struct Links {
     /// Host chunk in the keys of each present participant.
     hosts: Mutex<HashMap<Incarnation, Arc<str>>>,
     forgeries: Mutex<Forgeries>,
+    /// Call for each announced stream of a topic that rules close to its host.
+    on_refused: OnceLock<OnRefused>,
     /// Rules of this host about topics; without a run-time directory there are none.
     topics: Option<HostTopics>,
 }
 
 /// The way of control messages to a participant, and the host chunk of its keys when it was opened.
 type ControlOutlet = (Arc<str>, Arc<dyn Outlet>);
+
+/// Gets the proved name of a host and the topic that it may not write.
+type OnRefused = Box<dyn Fn(&str, &TopicName) + Send + Sync>;
 
 /// Messages in the name of a process of another host. They are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -80,6 +85,7 @@ impl Links {
             control: Mutex::default(),
             hosts: Mutex::default(),
             forgeries: Mutex::default(),
+            on_refused: OnceLock::new(),
             engine,
         }
     }
@@ -131,6 +137,20 @@ impl Links {
         let Some(topics) = self.topics.as_ref().filter(|topics| topics.has_rules()) else { return true };
         let Some(host) = self.proved(chunk) else { return true };
         self.engine.host().as_deref() == Some(&host) || topics.may(&host, verb, topic)
+    }
+
+    /// Calls `refused` for each announcement of a stream that its host may not write. Only the first call of this counts.
+    pub fn on_refused(&self, refused: impl Fn(&str, &TopicName) + Send + Sync + 'static) {
+        // A second callback is dropped, as documented.
+        let _ = self.on_refused.set(Box::new(refused));
+    }
+
+    /// Notes that a host announces a stream of this topic, which it may not write.
+    pub fn refuse(&self, chunk: &str, topic: &TopicName) {
+        count_refusal(Verb::Write);
+        if let (Some(refused), Some(host)) = (self.on_refused.get(), self.proved(chunk)) {
+            refused(&host, topic);
+        }
     }
 
     /// Reads the rules about topics again. Returns true if they have changed.

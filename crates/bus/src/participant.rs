@@ -174,6 +174,13 @@ impl Participant {
         self.shared.links.forgeries()
     }
 
+    /// Calls `refused` with the proved name of a host and a topic, for each announcement of a stream that the host may not
+    /// write. It repeats as long as the stream is announced, so the receiver limits what it reports. Only the first call of
+    /// this counts.
+    pub fn on_refused_topic(&self, refused: impl Fn(&str, &TopicName) + Send + Sync + 'static) {
+        self.shared.links.on_refused(refused);
+    }
+
     /// Returns the quality of service configured for a topic.
     pub fn qos(&self, topic: &TopicName) -> Qos {
         self.shared.qos.of(topic)

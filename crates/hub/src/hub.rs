@@ -151,7 +151,10 @@ impl Hub {
         };
         let participant = |name: String| -> Result<Participant, HubError> {
             let source = SourceName::new(name).map_err(BusError::from)?;
-            Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
+            let participant = Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?;
+            let rules = rules.clone();
+            participant.on_refused_topic(move |host, topic| rules.refuse_topic(host, topic));
+            Ok(participant)
         };
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
         let own = participant(process.name())?;

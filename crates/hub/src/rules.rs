@@ -28,7 +28,7 @@ use tampu_bus::{
 };
 use tampu_log::{Logger, error};
 use tampu_logbook::people::Right;
-use tampu_types::Domain;
+use tampu_types::{Domain, TopicName};
 use tampu_workers::WorkerThread;
 
 use self::{
@@ -222,6 +222,15 @@ impl Rules {
             self.audit.refused(&principal, Verb::Enter, address, "bus", &denied.why);
             Some(denied.why)
         })
+    }
+
+    /// Logs that a host announces a stream of a topic that it may not write. Its samples are dropped at the links.
+    pub(crate) fn refuse_topic(&self, host: &str, topic: &TopicName) {
+        self.audit.refused_topic(host, topic, || {
+            let (host, topic) = (Principal::Host(host.to_owned()), Resource::Topic(topic.to_string()));
+            let denied = self.authorise(&host, Verb::Write, &topic).err();
+            denied.map_or_else(|| "a rule closes a part of the topic, and links close the whole".to_owned(), |denied| denied.why)
+        });
     }
 
     /// Checks that a holder of the domain's key may enter at each address of the hub.

@@ -30,7 +30,7 @@ pub enum Outcome<'a> {
 static REFUSED: [AtomicU64; Verb::ALL.len()] = [const { AtomicU64::new(0) }; Verb::ALL.len()];
 
 /// Counts a refused action.
-pub(super) fn count(verb: Verb) {
+pub(crate) fn count(verb: Verb) {
     // The order of `Verb::ALL` is that of the variants.
     REFUSED[verb as usize].fetch_add(1, Ordering::Relaxed);
 }

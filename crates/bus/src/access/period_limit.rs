@@ -15,9 +15,10 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// Causes that are counted apart. Further ones share one place.
 const PLACES: usize = 1024;
 
-/// Limit for the records of each cause: five a minute, and a count of the others.
+/// Limit for the records of each cause: some a minute, usually five, and a count of the others.
 #[derive(Debug)]
 pub struct PeriodLimit<K> {
+    in_period: u64,
     periods: Mutex<HashMap<Option<K>, Period>>,
 }
 
@@ -29,7 +30,14 @@ struct Period {
 
 impl<K> Default for PeriodLimit<K> {
     fn default() -> Self {
-        PeriodLimit { periods: Mutex::default() }
+        PeriodLimit::of(IN_PERIOD)
+    }
+}
+
+impl<K> PeriodLimit<K> {
+    /// Makes a limit of so many records of a cause a minute.
+    pub fn of(in_period: u64) -> PeriodLimit<K> {
+        PeriodLimit { in_period, periods: Mutex::default() }
     }
 }
 
@@ -42,11 +50,11 @@ impl<K: Hash + Eq> PeriodLimit<K> {
         let period = periods.entry(cause).or_insert(Period { began: now, seen: 0 });
         let mut untold = 0;
         if now.saturating_duration_since(period.began) >= PERIOD {
-            untold = period.seen.saturating_sub(IN_PERIOD);
+            untold = period.seen.saturating_sub(self.in_period);
             *period = Period { began: now, seen: 0 };
         }
         period.seen += 1;
-        (period.seen <= IN_PERIOD).then_some(untold)
+        (period.seen <= self.in_period).then_some(untold)
     }
 }
 
@@ -64,6 +72,14 @@ mod tests {
         assert_eq!(at("set", 60), None);
         assert_eq!(at("set", 61), Some(996));
         assert_eq!(at("set", 62), Some(0));
+    }
+
+    #[test]
+    fn a_limit_of_one_counts_all_others() {
+        let limit = PeriodLimit::of(1);
+        let start = Instant::now();
+        let at = |seconds| limit.admit("topic", start + Duration::from_secs(seconds));
+        assert_eq!((at(0), at(1), at(59), at(60), at(61)), (Some(0), None, None, Some(2), None));
     }
 
     #[test]

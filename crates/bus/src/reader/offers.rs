@@ -38,9 +38,12 @@ impl Core {
             self.links.wake_refetch_server.open();
         }
         let mut ack_by = u64::MAX;
+        let mut refused = Vec::new();
         for offer in offers {
             let key = (beat.from, offer.stream);
-            if !TopicName::new(offer.topic.as_str()).is_ok_and(|topic| self.links.may(host, Verb::Write, &topic)) {
+            let Ok(topic) = TopicName::new(offer.topic.as_str()) else { continue };
+            if !self.links.may(host, Verb::Write, &topic) {
+                refused.push(topic);
                 continue;
             }
             let Some(stream_state) = self.stream_state(&mut received, beat, &source, offer, host) else { continue };
@@ -80,6 +83,7 @@ impl Core {
             self.end_source(&mut received, beat.from, SourceState::Left);
         }
         drop(received);
+        refused.iter().for_each(|topic| self.links.refuse(host, topic));
         if ack_by < u64::MAX {
             self.ack_by(ack_by);
         }

@@ -10,6 +10,7 @@ use tampu_bus::{
     service::{Limits, Permission, Request, serve},
 };
 use tampu_log::{Logger, logger::control::AUDIT, notice, warning};
+use tampu_types::TopicName;
 
 /// Longest question there in bytes, as for the servers.
 const QUESTION: usize = 4 << 20;
@@ -28,7 +29,7 @@ pub(crate) fn hear_criteria(participant: &Participant, access: &Access) -> Resul
     };
     serve(
         participant,
-        &tampu_types::TopicName::new(tampu_event::topics::CONF)?,
+        &TopicName::new(tampu_event::topics::CONF)?,
         Permission::ByHandler(access.clone()),
         &limits,
         hear,
@@ -36,11 +37,18 @@ pub(crate) fn hear_criteria(participant: &Participant, access: &Access) -> Resul
 }
 
 /// Log of refused and administrative actions.
-#[derive(Default)]
 pub(crate) struct Audit {
     /// The logger. Until there is one, nobody can ask the hub anything.
     logger: OnceLock<Logger>,
     limit: PeriodLimit<(Principal, Verb)>,
+    /// One record a minute for each host and topic: streams are announced twice a second.
+    topics: PeriodLimit<(String, String)>,
+}
+
+impl Default for Audit {
+    fn default() -> Audit {
+        Audit { logger: OnceLock::new(), limit: PeriodLimit::default(), topics: PeriodLimit::of(1) }
+    }
 }
 
 impl Audit {
@@ -68,9 +76,22 @@ impl Audit {
 
     /// Logs a refused action. Of a flood only the first ones of a minute are logged, and the number of the others.
     pub(crate) fn refused(&self, who: &Principal, verb: Verb, what: &str, from: &str, why: &str) {
-        let (Some(logger), Some(unlogged)) = (self.logger.get(), self.limit.admit((who.clone(), verb), Instant::now())) else {
-            return;
-        };
+        if let Some(unlogged) = self.limit.admit((who.clone(), verb), Instant::now()) {
+            self.log_refusal(who, verb, what, from, why, unlogged);
+        }
+    }
+
+    /// Logs that a host announces a stream of a topic that it may not write, once a minute.
+    pub(crate) fn refused_topic(&self, host: &str, topic: &TopicName, why: impl FnOnce() -> String) {
+        let cause = (host.to_owned(), topic.key());
+        if let Some(unlogged) = self.topics.admit(cause, Instant::now()) {
+            let what = Resource::Topic(topic.to_string()).to_string();
+            self.log_refusal(&Principal::Host(host.to_owned()), Verb::Write, &what, "bus", &why(), unlogged);
+        }
+    }
+
+    fn log_refusal(&self, who: &Principal, verb: Verb, what: &str, from: &str, why: &str, unlogged: u64) {
+        let Some(logger) = self.logger.get() else { return };
         let name = who.to_string();
         let more = if unlogged > 0 { format!("; {unlogged} more refusals before this one") } else { String::new() };
         warning!(logger, "{name} may not {verb} {what}: {why}{more}";
