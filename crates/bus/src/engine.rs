@@ -10,8 +10,8 @@ pub mod memory;
 mod zenoh;
 
 pub use contract::{
-    Answer, Answerer, Answers, CaughtUp, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, OWN_HOST, Outlet, Presence,
-    Question, Seen, Tick, UNPROVED, with_host,
+    Answer, Answerer, Answers, CaughtUp, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, OWN_HOST, Outlet,
+    Presence, Question, Seen, Tick, UNPROVED, with_host,
 };
 pub(crate) use driver::{AskForHost, Driver, Router, RouterSettings};
 

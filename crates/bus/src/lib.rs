@@ -73,7 +73,7 @@ mod writer;
 pub use ask::Answers;
 pub use error::{BusError, CallError, LoanError, WriteError};
 pub use links::Forgeries;
-pub use participant::{Participant, SourceInfo};
+pub use participant::{Acquaintances, Participant, SourceInfo};
 pub use qos::{Ack, History, Hold, Qos, QosPatch, QosTable, ReaderQos};
 pub use reader::{Alarm, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
 pub use tampu_shm::{Overwritten, lost_pages, survive_truncation};

@@ -209,6 +209,13 @@ impl Links {
 
     /// Drops the outlet to a participant that is gone.
     pub fn forget(&self, to: Incarnation) {
-        lock(&self.control).remove(&to);
+        let outlet = lock(&self.control).remove(&to);
+        // Without the lock: the engine withdraws it.
+        drop(outlet);
+    }
+
+    /// Returns the numbers of outlets to other participants, and of participants whose host is known.
+    pub fn kept(&self) -> (usize, usize) {
+        (lock(&self.control).len(), lock(&self.hosts).len())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     ask::{Answers, Inflow},
     clock::{Clock, Gate},
     connect::Settings,
-    engine::{Answerer, Deliver, Engine, Guard, Presence, Question, Tick},
+    engine::{Answerer, CaughtUp, Deliver, Engine, Guard, Presence, Question, Tick},
     error::{BusError, CallError},
     links::{Forgeries, Links, lock},
     nodes::Nodes,
@@ -38,6 +38,23 @@ pub struct SourceInfo {
     pub source: SourceName,
     /// Incarnation of the process.
     pub incarnation: Incarnation,
+}
+
+/// Numbers of entries that a process keeps about the processes on the bus. Those of a process that has ended are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Acquaintances {
+    /// Processes that are present.
+    pub processes: usize,
+    /// Readers of all processes.
+    pub readers: usize,
+    /// Processes whose host is known.
+    pub hosts: usize,
+    /// Ways for control messages to one process each.
+    pub outlets: usize,
+    /// Processes that a reader of this one hears.
+    pub heard: usize,
+    /// Streams that a reader of this one reads.
+    pub streams: usize,
 }
 
 type WatchSources = Arc<dyn Fn(&SourceInfo, bool) + Send + Sync>;
@@ -280,6 +297,21 @@ impl Participant {
         self.shared.sources()
     }
 
+    /// Returns the numbers of entries that this process keeps about the processes on the bus.
+    pub fn acquaintances(&self) -> Acquaintances {
+        let (outlets, hosts) = self.shared.links.kept();
+        let read: Vec<(usize, usize)> = self.shared.readers().iter().map(|core| core.kept()).collect();
+        let registry = lock(&self.shared.registry);
+        Acquaintances {
+            processes: registry.sources.len(),
+            readers: registry.remote.len(),
+            hosts,
+            outlets,
+            heard: read.iter().map(|(heard, _)| heard).sum(),
+            streams: read.iter().map(|(_, streams)| streams).sum(),
+        }
+    }
+
     /// Reports if a reader holds this topic in full ([`Hold::Full`]), as a collector does for topics of logs.
     pub fn is_collected(&self, topic: &TopicName) -> bool {
         let registry = lock(&self.shared.registry);
@@ -360,13 +392,17 @@ impl Shared {
         let links = &self.links;
         let engine = &links.engine;
         let know = self.call(|shared, ()| shared.know_first_readers());
-        let caught_up = Box::new(move || know(()));
+        let caught_up: CaughtUp = Box::new(move || know(()));
         let mut guards = vec![
             engine.subscribe(&links.keys.controls(links.incarnation), self.on_control())?,
             engine.answer(&links.keys.refetches(links.incarnation), self.call(|shared, question| shared.asked(question)))?,
             engine.watch(&links.keys.nodes(), self.call(|shared, seen: Presence| shared.node_seen(&seen)), None)?,
             engine.watch(&links.keys.presences(), self.call(|shared, seen: Presence| shared.source_seen(&seen)), None)?,
-            engine.watch(&links.keys.readers(), self.call(|shared, seen: Presence| shared.reader_seen(&seen)), Some(caught_up))?,
+            engine.watch(
+                &links.keys.readers(),
+                self.call(|shared, seen: Presence| shared.reader_seen(&seen)),
+                Some(caught_up),
+            )?,
             engine.drive(Arc::new(HeartbeatWorker(self.clone())), links.wake.clone())?,
             engine.drive(Arc::new(RefetchServer(self.clone())), links.wake_refetch_server.clone())?,
         ];

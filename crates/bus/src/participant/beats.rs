@@ -6,8 +6,12 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+
 use super::Shared;
 use crate::{
+    clock::Gate,
+    engine::Answer,
     links::lock,
     wire::control::{Acknowledgement, Control, Heartbeat, Offer},
     writer::{BEAT_UNACKED, Stream},
@@ -18,6 +22,8 @@ use tampu_types::Incarnation;
 const BEAT_IDLE: u64 = 500_000_000;
 /// Longest wait for missing acknowledgements when a participant leaves.
 const LEAVE: Duration = Duration::from_millis(500);
+/// Longest wait until the farewell has left the process. It takes one question to the node.
+const FAREWELL: Duration = Duration::from_millis(200);
 
 impl Shared {
     pub(super) fn told(&self, bytes: &[u8], key: &str) {
@@ -131,9 +137,30 @@ impl Shared {
         streams.iter().for_each(|stream| stream.settle(Duration::from_nanos(until.saturating_sub(clock.monotonic()))));
         self.leaving.store(true, Ordering::Release);
         self.beat_farewell(&streams);
+        self.await_sending();
         // Outside the lock: dropping a declaration may wait for a callback that takes the lock.
         let guards = std::mem::take(&mut lock(&self.registry).guards);
         drop(guards);
+    }
+
+    /// Waits until the messages that were sent have left this process, which may end at once: with the farewell unsent it
+    /// would count as dead. The end of a question that nobody answers comes back from the node, and the question was sent
+    /// behind those messages.
+    fn await_sending(&self) {
+        let (links, own) = (&self.links, self.links.incarnation);
+        if lock(&self.registry).remote.keys().all(|(of, _)| *of == own) {
+            return;
+        }
+        let ended = Arc::new(Gate::default());
+        let (seen, ends) = (ended.openings(), ended.clone());
+        let answers = Box::new(move |answer| {
+            if !matches!(answer, Answer::Part(_)) {
+                ends.open();
+            }
+        });
+        if links.engine.ask(&links.keys.unanswered(), Bytes::new(), FAREWELL, answers).is_ok() {
+            links.clock.wait(&ended, seen, links.clock.monotonic() + FAREWELL.as_nanos() as u64);
+        }
     }
 
     fn beat_farewell(&self, streams: &[Arc<Stream>]) {

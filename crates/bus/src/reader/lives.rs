@@ -150,9 +150,11 @@ impl Core {
         }
         let news = !changes.is_empty();
         received.queue.extend(changes);
-        for incarnation in ended {
+        for &incarnation in &ended {
             self.end_source(&mut received, incarnation, SourceState::Died);
         }
+        drop(received);
+        ended.into_iter().for_each(|incarnation| self.links.forget(incarnation));
         if news {
             self.wake();
         }

@@ -83,6 +83,10 @@ impl Core {
             self.end_source(&mut received, beat.from, SourceState::Left);
         }
         drop(received);
+        if beat.leaving {
+            // Acknowledgements end here. An outlet for its readers is opened anew.
+            self.links.forget(beat.from);
+        }
         refused.iter().for_each(|topic| self.links.refuse(host, topic));
         if ack_by < u64::MAX {
             self.ack_by(ack_by);

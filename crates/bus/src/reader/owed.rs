@@ -108,6 +108,12 @@ impl Core {
         }
     }
 
+    /// Returns the numbers of processes that it hears and of streams that it reads.
+    pub fn kept(&self) -> (usize, usize) {
+        let received = lock(&self.received);
+        (received.sources.len(), received.inboxes.len().max(received.stream_states.len()))
+    }
+
     pub(super) fn leave(&self) {
         lock(&self.guards).clear();
         let stream_states: Vec<Arc<StreamState>> = lock(&self.received).stream_states.values().cloned().collect();

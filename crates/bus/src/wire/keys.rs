@@ -92,6 +92,11 @@ impl Keys {
         format!("{}/s/{OWN_HOST}/{}", self.root, name.key())
     }
 
+    /// Returns the key of a question that nobody answers: no name of a service has this chunk.
+    pub fn unanswered(&self) -> String {
+        format!("{}/s/{OWN_HOST}/_", self.root)
+    }
+
     /// Returns the pattern of questions to a service.
     pub fn questions(&self, name: &TopicName) -> String {
         format!("{}/s/*/{}", self.root, name.key())

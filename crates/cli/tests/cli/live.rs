@@ -112,12 +112,12 @@ fn a_tail_shows_every_record_of_senders_that_end_at_once() {
             let site = &site;
             scope.spawn(move || {
                 for number in 0..10 {
-                    site.tampu(&["log", "send", &format!("sender {sender} record {number}")]).ok();
+                    site.tampu(&["log", "send", &format!("sender {sender} record {number}"), "--timeout", "60s"]).ok();
                 }
             });
         }
     });
-    site.tampu(&["log", "send", "the end"]).ok();
+    site.tampu(&["log", "send", "the end", "--timeout", "60s"]).ok();
     let mut shown: Vec<String> = std::iter::repeat_with(&mut next).take_while(|message| message != "the end").collect();
     shown.retain(|message| message.starts_with("sender "));
     let sent = (0..6).flat_map(|sender| (0..10).map(move |number| format!("sender {sender} record {number}")));

@@ -27,13 +27,7 @@ pub(crate) fn hear_criteria(participant: &Participant, access: &Access) -> Resul
             request.carried_out(Verb::Set, &format!("criteria of {pattern}: {set}"));
         }
     };
-    serve(
-        participant,
-        &TopicName::new(tampu_event::topics::CONF)?,
-        Permission::ByHandler(access.clone()),
-        &limits,
-        hear,
-    )
+    serve(participant, &TopicName::new(tampu_event::topics::CONF)?, Permission::ByHandler(access.clone()), &limits, hear)
 }
 
 /// Log of refused and administrative actions.

@@ -23,7 +23,8 @@ use super::{
 use crate::{
     clock::{Clock, Gate, discipline::Discipline},
     engine::{
-        Answerer, Answers, CaughtUp, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick, UNPROVED, with_host,
+        Answerer, Answers, CaughtUp, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick, UNPROVED,
+        with_host,
     },
 };
 

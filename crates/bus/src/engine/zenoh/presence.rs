@@ -120,8 +120,8 @@ impl Declaration for Watch {
                 let here = token.kind() == SampleKind::Put;
                 inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here });
             };
-            let watched = link.session.liveliness().declare_subscriber(link.key(&self.pattern)).history(true).callback(noted);
-            let subscriber = watched.wait()?;
+            let pattern = link.key(&self.pattern);
+            let subscriber = link.session.liveliness().declare_subscriber(pattern).history(true).callback(noted).wait()?;
             self.ask_for_end(link);
             Ok(subscriber)
         };

@@ -92,7 +92,10 @@ pub fn a_process_that_writes_and_leaves_at_once_is_read_by_all_that_were_there<A
         let accounts = log.accounts();
         let of = |life: u64| {
             accounts.iter().filter(move |(stream, account)| {
-                stream.source == format!("sender{life}") && account.from == 0 && account.got == 1 + life && account.lost.is_empty()
+                stream.source == format!("sender{life}")
+                    && account.from == 0
+                    && account.got == 1 + life
+                    && account.lost.is_empty()
             })
         };
         (0..10).all(|life| of(life).count() == 2)
