@@ -2,8 +2,8 @@
 //!
 //! The rules stand in the policy file and in `[[allow]]` tables of the configuration. Without a rule the defaults of
 //! [`Policy`] hold. The hub reads a changed policy file within two seconds. A broken one keeps the rules as they are, and
-//! the log names its line. A hub with a node writes its rules into the run-time directory, where all processes of the
-//! host read them.
+//! the log names its line. So does a file that is gone or empty, because editors and copies make it so for a moment. A hub
+//! with a node writes its rules into the run-time directory, where all processes of the host read them.
 
 use std::{
     fs,
@@ -56,6 +56,14 @@ fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).ok().map(|found| (found.modified().ok(), found.len(), found.ino()))
 }
 
+/// The policy file as it was read last.
+#[derive(Default)]
+struct Seen {
+    stamp: Stamp,
+    /// True once the file had rules or defaults of its own.
+    had_content: bool,
+}
+
 /// The access rules of a site.
 pub struct Rules {
     domain: Domain,
@@ -65,7 +73,7 @@ pub struct Rules {
     configured: (Defaults, Vec<Rule>),
     file: PathBuf,
     current: RwLock<Arc<Policy>>,
-    read: Mutex<Stamp>,
+    read: Mutex<Seen>,
     /// Part of the run-time directory for the rules, and the links, on a hub with a node.
     published: Mutex<Option<Published>>,
     pub(crate) audit: Audit,
@@ -109,14 +117,16 @@ impl Rules {
             open_to,
             configured: (defaults, configured),
             current: RwLock::default(),
-            read: Mutex::new(stamp(&file)),
+            read: Mutex::new(Seen { stamp: stamp(&file), had_content: false }),
             file: std::path::absolute(&file).unwrap_or(file),
             published: Mutex::default(),
             audit: Audit::default(),
         };
         let read = PolicyFile::read(&rules.file)?;
-        rules.configured.1.iter().try_for_each(|rule| rule.clone().with_groups(&read.groups).map(drop))?;
-        *rules.current.write() = Arc::new(rules.joined(read));
+        let groups = read.as_ref().map(|read| read.groups.clone()).unwrap_or_default();
+        rules.configured.1.iter().try_for_each(|rule| rule.clone().with_groups(&groups).map(drop))?;
+        rules.read.lock().had_content = read.is_some();
+        *rules.current.write() = Arc::new(rules.joined(read.unwrap_or_default()));
         Ok(rules)
     }
 
@@ -170,6 +180,7 @@ impl Rules {
     /// Adds a rule to the policy file, and returns its line. It holds at once.
     pub fn add(&self, rule: &Rule) -> Result<usize, PolicyError> {
         let mut read = self.read.lock();
+        self.check_still_there(&read)?;
         let line = PolicyFile::add(&self.file, rule)?;
         self.take_over(&mut read)?;
         Ok(line)
@@ -178,6 +189,7 @@ impl Rules {
     /// Removes the rule at a line of the policy file. It ends at once.
     pub fn remove(&self, line: usize) -> Result<Rule, PolicyError> {
         let mut read = self.read.lock();
+        self.check_still_there(&read)?;
         let rule = PolicyFile::remove(&self.file, line)?;
         self.take_over(&mut read)?;
         Ok(rule)
@@ -186,12 +198,26 @@ impl Rules {
     /// Reads the policy file if it has changed. Returns true if other rules hold.
     fn read_again(&self) -> Result<bool, PolicyError> {
         let mut read = self.read.lock();
-        if *read == stamp(&self.file) { Ok(false) } else { self.take_over(&mut read) }
+        if read.stamp == stamp(&self.file) { Ok(false) } else { self.take_over(&mut read) }
     }
 
-    fn take_over(&self, read: &mut Stamp) -> Result<bool, PolicyError> {
-        *read = stamp(&self.file);
-        let policy = self.joined(PolicyFile::read(&self.file)?);
+    /// Checks that rules in force are in the file still, so that a change of the file does not end the others.
+    fn check_still_there(&self, read: &Seen) -> Result<(), PolicyError> {
+        if read.had_content && PolicyFile::read(&self.file)?.is_none() { Err(self.gone()) } else { Ok(()) }
+    }
+
+    fn gone(&self) -> PolicyError {
+        PolicyError::Gone { path: self.file.clone() }
+    }
+
+    fn take_over(&self, read: &mut Seen) -> Result<bool, PolicyError> {
+        read.stamp = stamp(&self.file);
+        let file = PolicyFile::read(&self.file)?;
+        if read.had_content && file.is_none() {
+            return Err(self.gone());
+        }
+        read.had_content = file.is_some();
+        let policy = self.joined(file.unwrap_or_default());
         let is_new = policy != **self.current.read();
         *self.current.write() = Arc::new(policy);
         self.publish();

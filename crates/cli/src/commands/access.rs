@@ -199,6 +199,6 @@ fn check(file: &Path, as_json: bool) -> Outcome {
         return Err(Failure::Failed(format!("{}: there is no such file", file.display())));
     }
     let read = PolicyFile::read(file).map_err(|error| Failure::Failed(error.to_string()))?;
-    let rules = read.rules.len();
+    let rules = read.unwrap_or_default().rules.len();
     say(&format!("{}: {}, no fault", file.display(), counted(rules as u64, "rule")), &json!({ "rules": rules }), as_json)
 }

@@ -144,6 +144,15 @@ fn rules_change_while_the_hub_runs_and_a_broken_file_changes_nothing() {
     assert!(set().err.contains("policy.toml:7 denies it"));
     let said = site.tampu(&["access", "check", &policy.to_string_lossy()]);
     assert!(said.code == 1 && said.err.contains("line 2"), "{said:?}");
+    // A file that an editor removes before it writes the new one.
+    std::fs::remove_file(&policy).unwrap();
+    until(
+        || local(&site, &["log", "query", "--json", "--min-level", "Error", "-n", "0"]),
+        |said| said.out.contains("policy.toml is gone or empty, and had rules"),
+    );
+    assert!(set().err.contains("policy.toml:7 denies it"));
+    let said = local(&site, &["access", "allow", "key", "backup", "backup"]);
+    assert!(said.code == 1 && said.err.contains("put it back"), "{said:?}");
     std::fs::write(&policy, &text).unwrap();
     site.tampu(&["access", "check", &policy.to_string_lossy()]).ok();
     until(set, |said| said.code == 0);

@@ -330,7 +330,7 @@ impl From<PolicyError> for Problem {
     fn from(error: PolicyError) -> Problem {
         let (status, kind) = match &error {
             PolicyError::NoRule { .. } => (StatusCode::NOT_FOUND, "no-rule"),
-            PolicyError::Line { .. } | PolicyError::Setting(_) => (StatusCode::CONFLICT, "bad-policy"),
+            PolicyError::Line { .. } | PolicyError::Setting(_) | PolicyError::Gone { .. } => (StatusCode::CONFLICT, "bad-policy"),
             PolicyError::Io { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
         };
         Problem::new(status, kind, error.to_string())

@@ -15,7 +15,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -25,6 +26,9 @@ use toml::Spanned;
 
 /// Longest policy file in bytes.
 const LONGEST: u64 = 1 << 20;
+
+/// Text of a file whose last rule was removed.
+const WITHOUT_RULES: &str = "defaults = \"usual\"\n";
 
 /// Errors of a policy file.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +49,15 @@ pub enum PolicyError {
         line: usize,
         /// The reason, in words.
         why: String,
+    },
+    /// The file is gone or empty, and had rules before.
+    #[error(
+        "the policy file {path} is gone or empty, and had rules: put it back; 'defaults = \"usual\"' alone is a file without \
+         rules"
+    )]
+    Gone {
+        /// Path of the file.
+        path: PathBuf,
     },
     /// A rule of the hub's configuration is invalid.
     #[error("an [[allow]] of the hub's configuration: {0}")]
@@ -94,18 +107,19 @@ fn line_at(text: &str, offset: usize) -> usize {
 }
 
 impl PolicyFile {
-    /// Reads a file. A missing one has no rules.
-    pub fn read(path: &Path) -> Result<PolicyFile, PolicyError> {
+    /// Reads a file. Returns `None` for a missing or empty one.
+    pub fn read(path: &Path) -> Result<Option<PolicyFile>, PolicyError> {
         let failed = |why| PolicyError::Io { path: path.to_owned(), why };
-        match fs::metadata(path) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(PolicyFile::default()),
-            Err(why) => return Err(failed(why)),
-            Ok(found) if found.len() > LONGEST => {
-                return Err(failed(io::Error::other(format!("it is longer than {LONGEST} bytes"))));
-            }
-            Ok(_) => {}
+        let mut file = match fs::File::open(path) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let mut text = String::new();
+        file.by_ref().take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > LONGEST {
+            return Err(failed(io::Error::other(format!("it is longer than {LONGEST} bytes"))));
         }
-        PolicyFile::parse(&fs::read_to_string(path).map_err(failed)?, path)
+        if text.is_empty() { Ok(None) } else { PolicyFile::parse(&text, path).map(Some) }
     }
 
     /// Reads a file's text. The path is for messages and for the places of rules.
@@ -170,7 +184,8 @@ impl PolicyFile {
             let why = "the rule cannot be removed without touching others; edit the file".to_owned();
             return Err(PolicyError::Line { path: path.to_owned(), line, why });
         }
-        write(path, &after)?;
+        // An empty file is one that an editor has not finished.
+        write(path, if after.is_empty() { WITHOUT_RULES } else { &after })?;
         Ok(removed)
     }
 }
@@ -248,24 +263,24 @@ mod tests {
         let rule = Rule::new(Effect::Allow, Who::Key, &["backup"], "backup").unwrap();
         // The first rule makes the file.
         assert_eq!(PolicyFile::add(&path, &rule).unwrap(), 1);
-        assert_eq!(PolicyFile::read(&path).unwrap().rules.len(), 1);
+        assert_eq!(PolicyFile::read(&path).unwrap().unwrap().rules.len(), 1);
 
         fs::write(&path, TEXT).unwrap();
         let line = PolicyFile::add(&path, &Rule { why: Some("a \"quote\"".to_owned()), ..rule.clone() }).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(TEXT), "{text}");
         assert_eq!(text.lines().nth(line - 1), Some("[[allow]]"));
-        assert_eq!(PolicyFile::read(&path).unwrap().rules[2].why.as_deref(), Some("a \"quote\""));
+        assert_eq!(PolicyFile::read(&path).unwrap().unwrap().rules[2].why.as_deref(), Some("a \"quote\""));
 
         assert!(matches!(PolicyFile::remove(&path, 5), Err(PolicyError::NoRule { line: 5, .. })));
         assert_eq!(PolicyFile::remove(&path, 4).unwrap().to_string(), "deny key write event/sr/**");
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# The site's rules.\ndefaults = \"usual\"\n\n# Shift leaders.\n[[allow]]\n"), "{text}");
-        assert_eq!(PolicyFile::read(&path).unwrap().rules.len(), 2);
+        assert_eq!(PolicyFile::read(&path).unwrap().unwrap().rules.len(), 2);
         // The last rule, at the end of the file.
-        let line = PolicyFile::read(&path).unwrap().rules[1].place.clone().unwrap().line;
+        let line = PolicyFile::read(&path).unwrap().unwrap().rules[1].place.clone().unwrap().line;
         PolicyFile::remove(&path, line).unwrap();
-        assert_eq!(PolicyFile::read(&path).unwrap().rules.len(), 1);
+        assert_eq!(PolicyFile::read(&path).unwrap().unwrap().rules.len(), 1);
     }
 
     #[test]

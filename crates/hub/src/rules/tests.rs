@@ -75,11 +75,36 @@ fn a_changed_policy_file_holds_and_a_broken_one_changes_nothing() {
     assert!(error.contains("line 7"), "{error}");
     assert!(may(), "the rules stay as they were");
     assert!(!rules.read_again().unwrap(), "a broken file is reported once");
-    fs::remove_file(rules.file()).unwrap();
+    // A file without rules ends them.
+    fs::write(rules.file(), "defaults = \"usual\"\n").unwrap();
     assert!(rules.read_again().unwrap() && !may());
     // A hub does not start with a broken file.
     fs::write(rules.file(), "[[allow]]\n").unwrap();
     assert!(Rules::of(&config("", dir.path())).is_err());
+}
+
+#[test]
+fn a_policy_file_that_is_away_or_empty_for_a_moment_keeps_its_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("lab/access")).unwrap();
+    let text = "[[deny]]\nwho = \"key\"\nmay = [\"read\"]\nwhat = \"log/error\"\n";
+    fs::write(dir.path().join("lab/access/policy.toml"), text).unwrap();
+    let rules = rules("", dir.path());
+    let errors = Resource::Topic("log/error".into());
+    let may = || rules.authorise(&key(), Verb::Read, &errors).is_ok();
+    assert!(!may());
+    let rule = Rule::new(Effect::Allow, tampu_bus::access::Who::Key, &["backup"], "backup").unwrap();
+    for make_away in [|file: &Path| fs::remove_file(file).unwrap(), |file: &Path| fs::write(file, "").unwrap()] {
+        make_away(rules.file());
+        let error = rules.read_again().unwrap_err();
+        assert!(matches!(error, PolicyError::Gone { .. }) && error.to_string().contains("had rules"), "{error}");
+        assert!(!may(), "the rules stay as they were");
+        assert!(!rules.read_again().unwrap(), "it is reported once");
+        // A new file of one rule would end the others.
+        assert!(matches!(rules.add(&rule), Err(PolicyError::Gone { .. })) && !may());
+        fs::write(rules.file(), text).unwrap();
+        assert!(!rules.read_again().unwrap() && !may());
+    }
 }
 
 #[test]
