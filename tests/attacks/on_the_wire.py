@@ -56,7 +56,7 @@ def main():
         site.begin("--lan", "127.0.0.1:0", "--key-file", os.path.join(site.directory, "key"))
         port = lan(site)
         wire = Wire(port)
-        mine = os.path.join(site.data, "wire", "cert", "hosts", "other")
+        mine = os.path.join(site.data, "wire", "authority", "hosts", "other")
 
         def far(place, certificates, *arguments):
             place.environment["TAMPU_CERTIFICATES"] = certificates

@@ -34,8 +34,9 @@ def certify(first, *others):
     for number, (other, address) in enumerate(others):
         name = f"host{number}"
         place.run("cert", "host", name, "--data", place.data, "--name", address)
-        cert = os.path.join(place.environment["TAMPU_DOMAIN"], "cert")
-        shutil.copytree(os.path.join(place.data, cert, "hosts", name), os.path.join(other.data, cert))
+        domain = place.environment["TAMPU_DOMAIN"]
+        made = os.path.join(place.data, domain, "authority", "hosts", name)
+        shutil.copytree(made, os.path.join(other.data, domain, "cert"))
 
 
 def lines(file):

@@ -25,6 +25,8 @@ use crate::{
 const SYSTEM: &str = "/etc/tampu/cert";
 /// The directory below the domain's data.
 const DIRECTORY: &str = "cert";
+/// The directory of the authority's key, below the domain's data.
+const AUTHORITY: &str = "authority";
 /// Period at which files of certificates are looked at.
 const LOOK: Duration = Duration::from_secs(2);
 /// Remaining life below which a certificate is reported.
@@ -36,12 +38,13 @@ const RESTART: Duration = Duration::from_secs(10);
 
 impl Config {
     /// Returns the directory of this host's certificates: the configured one, else the one beside the domain's data,
-    /// else that of the system if it has certificates.
+    /// else that of the system if it has certificates. The authority's key is in another one, which no role reads.
     pub fn certificates(&self) -> CertificateDir {
         if let Some(path) = &self.network.certificates {
             return CertificateDir::new(path);
         }
-        let (own, system) = (CertificateDir::new(self.domain_data().join(DIRECTORY)), CertificateDir::new(SYSTEM));
+        let (data, system) = (self.domain_data(), CertificateDir::new(SYSTEM));
+        let own = CertificateDir::new(data.join(DIRECTORY)).with_authority(data.join(AUTHORITY));
         if !own.has_host() && system.has_host() { system } else { own }
     }
 }

@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 
 use crate::{
     certificate::CertificateInfo,
-    directory::{CertificateDir, check_key_mode, read, write},
+    directory::{CertificateDir, check_key_mode, make, read, write},
     error::TlsError,
     names::HostNames,
 };
@@ -49,7 +49,8 @@ impl Authority {
                 return Err(TlsError::Exists { path, way_out });
             }
         }
-        directory.make()?;
+        make(directory.path())?;
+        make(directory.authority_dir())?;
         let key = KeyPair::generate().map_err(issue)?;
         let certificate = own_params(domain, now)?.self_signed(&key).map_err(issue)?.pem();
         write(&directory.authority_key(), &key.serialize_pem(), 0o600)?;
@@ -103,7 +104,7 @@ impl Authority {
         now: SystemTime,
         life: Duration,
     ) -> Result<CertificateInfo, TlsError> {
-        into.make()?;
+        make(into.path())?;
         let path = into.host_key();
         let pair = match key {
             KeyPairChoice::New => KeyPair::generate().map_err(issue)?,

@@ -31,6 +31,16 @@ pub enum TlsError {
         /// Advice for the user.
         way_out: &'static str,
     },
+    /// A file that was to be moved exists at both places.
+    #[error("{} and {} exist; {way_out}", .path.display(), .other.display())]
+    Twice {
+        /// Path of the file at its place.
+        path: PathBuf,
+        /// Path of the file at the other place.
+        other: PathBuf,
+        /// Advice for the user.
+        way_out: &'static str,
+    },
     /// Other users can read a private key.
     #[error("others may read {} (mode {mode:o}); run chmod 600 on it", .path.display())]
     Open {

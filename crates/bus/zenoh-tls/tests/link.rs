@@ -15,7 +15,7 @@ use zenoh_link_tls::{HostRule, LinkManagerUnicastTls, TlsConfigurator, ask_for_h
 use zenoh_protocol::core::EndPoint;
 
 fn certify(place: &Path) -> CertificateDir {
-    let directory = CertificateDir::new(place);
+    let directory = CertificateDir::new(place.join("cert"));
     let authority = Authority::create(&directory, "lab", SystemTime::now()).unwrap();
     let names = HostNames::new("localhost", &["127.0.0.1".to_owned(), "::1".to_owned()]).unwrap();
     authority.issue(&directory, &names, KeyPairChoice::New, SystemTime::now()).unwrap();

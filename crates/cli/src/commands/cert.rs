@@ -23,7 +23,8 @@ use crate::{
 /// Make and renew the certificates with which hosts prove themselves
 ///
 /// One host of a domain has the authority, which signs a certificate for each host. Without --certificates the files are in DATA/DOMAIN/cert, or
-/// in the directory that the configuration names ([network] certificates).
+/// in the directory that the configuration names ([network] certificates). The authority's key and the files for other hosts are in
+/// DATA/DOMAIN/authority. For another directory DIR they are in DIR-authority.
 #[derive(Debug, Args)]
 pub struct Cert {
     #[command(subcommand)]
@@ -60,11 +61,11 @@ struct Init {
 
 /// Make the certificate of another host, on the host with the authority
 ///
-/// The three files in hosts/NAME are for that host's own certificate directory. For a host that has a certificate, a new one with the names given here is
+/// The three files in authority/hosts/NAME are for that host's own certificate directory. For a host that has a certificate, a new one with the names given here is
 /// made for the same key.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  tampu cert host mast --name 10.0.0.7\n  scp -r ~/.local/share/tampu/alma/cert/hosts/mast mast:.local/share/tampu/alma/cert"
+    after_help = "Example:\n  tampu cert host mast --name 10.0.0.7\n  scp -r ~/.local/share/tampu/alma/authority/hosts/mast mast:.local/share/tampu/alma/cert"
 )]
 struct Host {
     /// Name of the host
@@ -130,7 +131,9 @@ impl Cert {
         if let Some(directory) = connect.certificates()? {
             config.network.certificates = Some(directory);
         }
-        let cert = At { directory: config.certificates(), json: self.json };
+        let directory = config.certificates();
+        move_authority(&directory)?;
+        let cert = At { directory, json: self.json };
         match self.verb {
             Verb::Init(init) => cert.init(init, config.domain.as_str()),
             Verb::Host(host) => cert.host(host),
@@ -138,6 +141,14 @@ impl Cert {
             Verb::Show(Show {}) => cert.show(),
         }
     }
+}
+
+/// Moves the authority's key out of the certificate directory, where a hub's services read.
+pub(crate) fn move_authority(directory: &CertificateDir) -> Outcome {
+    for (from, to) in directory.move_authority().map_err(failed)? {
+        eprintln!("tampu: moved {} to {}, where no service of the hub can read it", from.display(), to.display());
+    }
+    Ok(())
 }
 
 /// A certificate directory, and the form of the output.
@@ -193,7 +204,8 @@ impl At {
             self.show_host(at, &info)?;
         }
         if places.iter().any(|at| *at != self.directory) {
-            eprintln!("tampu: copy the files of each hosts/NAME to that host");
+            let hosts = self.directory.authority_dir().join("hosts");
+            eprintln!("tampu: copy the files of each {}/NAME to that host", hosts.display());
         }
         Ok(())
     }
@@ -218,10 +230,7 @@ impl At {
         if at.has_host() {
             return Ok(at);
         }
-        Err(Failure::Usage(format!(
-            "{name} has no certificate in {}; 'tampu cert host {name}' makes one",
-            self.directory.path().display()
-        )))
+        Err(Failure::Usage(format!("{name} has no certificate in {}; 'tampu cert host {name}' makes one", at.path().display())))
     }
 
     /// Returns the directory for a host: this one for the host that it belongs to.

@@ -22,7 +22,7 @@ use tampu_types::Level;
 use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::{
-    commands::{demo::DemoArgs, log::tail::Tail},
+    commands::{cert::move_authority, demo::DemoArgs, log::tail::Tail},
     connect::{self, Connect},
     context::Context,
     demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments},
@@ -177,6 +177,10 @@ impl Up {
             config.log_flags.local = Some(Threshold::From(Level::Alert));
         }
         crate::private::set(private::umask(&config));
+        // The hub works with a key at its former place, and cannot always move it.
+        if let Err(failure) = move_authority(&config.certificates()) {
+            eprintln!("tampu: warning: {}", failure.text().unwrap_or_default());
+        }
         let hub = Running::start(config, self.demo, &context.interrupt)?;
         if !self.quiet {
             self.greet(&hub);

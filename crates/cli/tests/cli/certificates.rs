@@ -20,10 +20,13 @@ fn one_command_makes_the_first_host_and_one_each_further_host() {
     let site = Site::new();
     let made = site.tampu(&["--domain", "lab", "cert", "init", "--name", "archive.example.org", "--json"]).ok().json();
     let directory = site.path("data/lab/cert");
-    assert_eq!(mode(&directory), 0o700);
-    for (file, bits) in [("authority.key", 0o600), ("authority.crt", 0o644), ("host.key", 0o600), ("host.crt", 0o644)] {
+    let authority_dir = site.path("data/lab/authority");
+    assert_eq!((mode(&directory), mode(&authority_dir)), (0o700, 0o700));
+    for (file, bits) in [("authority.crt", 0o644), ("host.key", 0o600), ("host.crt", 0o644)] {
         assert_eq!(mode(&directory.join(file)), bits, "{file}");
     }
+    assert_eq!(mode(&authority_dir.join("authority.key")), 0o600);
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 3, "what services read");
     let [authority, host] = &made[..] else { panic!("{made:?}") };
     assert_eq!((&authority["kind"], &authority["name"]), (&"authority".into(), &"Tampu domain lab".into()));
     assert!(host["names"].as_array().unwrap().contains(&"archive.example.org".into()), "{host}");
@@ -34,7 +37,7 @@ fn one_command_makes_the_first_host_and_one_each_further_host() {
     assert!(again.code == 1 && again.err.contains("is not replaced"), "{again:?}");
     let mast = site.tampu(&["--domain", "lab", "cert", "host", "mast", "--name", "10.0.0.7"]).ok();
     assert!(mast.err.contains("copy the files of") && mast.out.contains("10.0.0.7"), "{mast:?}");
-    let bundle = directory.join("hosts/mast");
+    let bundle = authority_dir.join("hosts/mast");
     let mut files: Vec<String> =
         fs::read_dir(&bundle).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
@@ -56,11 +59,47 @@ fn one_command_makes_the_first_host_and_one_each_further_host() {
         (&["host", "../mast"][..], 2, "is not a host's name"),
         (&["renew", "elsewhere"], 2, "'tampu cert host elsewhere'"),
         (&["show", "--certificates", "nowhere"], 1, "'tampu cert init'"),
-        (&["host", "mast", "--certificates", "data/lab/cert/hosts/mast"], 1, "there is no authority"),
+        (&["host", "mast", "--certificates", "data/lab/authority/hosts/mast"], 1, "there is no authority"),
     ] {
         let said = site.tampu(&[&["--domain", "lab", "cert"], arguments].concat());
         assert!(said.code == code && said.err.contains(named), "{arguments:?}: {said:?}");
     }
+}
+
+#[test]
+fn a_key_of_the_authority_among_the_hosts_certificates_is_moved() {
+    let site = Site::new();
+    let cert = |arguments: &[&str]| site.tampu(&[&["--domain", "lab", "cert"], arguments].concat());
+    cert(&["init"]).ok();
+    cert(&["host", "mast"]).ok();
+    let (own, authority) = (site.path("data/lab/cert"), site.path("data/lab/authority"));
+    let key = fs::read(authority.join("authority.key")).unwrap();
+    let put_back = || {
+        fs::rename(authority.join("authority.key"), own.join("authority.key")).unwrap();
+        fs::rename(authority.join("hosts"), own.join("hosts")).unwrap();
+        fs::remove_dir(&authority).unwrap();
+    };
+    let is_moved = || {
+        assert_eq!(fs::read(authority.join("authority.key")).unwrap(), key);
+        assert!(authority.join("hosts/mast/host.key").is_file() && mode(&authority) == 0o700);
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 3, "what services read");
+    };
+    put_back();
+    let shown = cert(&["show", "--json"]).ok();
+    assert!(shown.err.contains("moved ") && shown.err.contains("data/lab/authority/authority.key"), "{shown:?}");
+    assert_eq!(shown.json().len(), 3);
+    is_moved();
+    put_back();
+    drop(site.hub(&["--domain", "lab"]));
+    is_moved();
+    // Nobody decides which of two keys is the right one.
+    fs::copy(authority.join("authority.key"), own.join("authority.key")).unwrap();
+    let said = cert(&["show"]);
+    assert!(said.code == 1 && said.err.contains("remove one of them"), "{said:?}");
+    // A named directory has the authority beside it.
+    let named = site.path("named");
+    cert(&["init", "--certificates", &named.to_string_lossy()]).ok();
+    assert!(!named.join("authority.key").exists() && site.path("named-authority/authority.key").is_file());
 }
 
 #[test]

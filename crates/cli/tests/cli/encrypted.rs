@@ -89,6 +89,11 @@ impl Lab {
         self.site.path("data/lab/cert")
     }
 
+    /// The same with the authority, as `tampu cert` has them.
+    pub fn certificate_dir(&self) -> CertificateDir {
+        CertificateDir::new(self.certificates()).with_authority(self.site.path("data/lab/authority"))
+    }
+
     fn up(&self, more: &[&str]) -> Hub {
         self.site.hub(&[&["--domain", "lab", "--key-file", &self.key], more].concat())
     }
@@ -161,7 +166,7 @@ fn nobody_on_the_wire_reads_records_or_the_key() {
 fn a_host_needs_a_valid_certificate_of_the_domains_authority() {
     let lab = Lab::with_certificates();
     let (_hub, port) = lab.open();
-    let own = CertificateDir::new(lab.certificates());
+    let own = lab.certificate_dir();
     let authority = Authority::open(&own).unwrap();
     let now = SystemTime::now();
     let place = tempfile::tempdir().unwrap();
@@ -213,7 +218,7 @@ fn a_host_needs_a_valid_certificate_of_the_domains_authority() {
 fn a_host_that_a_rule_shuts_out_loses_its_connection_and_gets_no_other() {
     let lab = Lab::with_certificates();
     let (_hub, port) = lab.open();
-    let own = CertificateDir::new(lab.certificates());
+    let own = lab.certificate_dir();
     let mast = host_files(&own, &Authority::open(&own).unwrap(), SystemTime::now());
     fs::copy(own.authority(), mast.authority()).unwrap();
     let send = ["log", "send", "-p", "mast", "--timeout", "60s", "before"];
@@ -322,7 +327,7 @@ struct Https {
 impl Https {
     fn new(more: &str) -> Https {
         let lab = Lab::with_certificates();
-        let own = CertificateDir::new(lab.certificates());
+        let own = lab.certificate_dir();
         let (certificate, key) = (own.host(), own.host_key());
         let text = format!("[book]\ncertificate = {certificate:?}\ncertificate_key = {key:?}\n{more}");
         let config = lab.site.file("tampu.toml", text);
@@ -342,7 +347,7 @@ impl Https {
 
     /// Opens a connection with the domain's authority as the only one that is trusted.
     fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
-        let roots = client::certificates(&CertificateDir::new(self.lab.certificates()).authority()).unwrap();
+        let roots = client::certificates(&self.lab.certificate_dir().authority()).unwrap();
         let config = Arc::new(client::client_config(roots).unwrap());
         let stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -440,7 +445,7 @@ fn new_certificates_are_used_without_a_restart_and_broken_ones_are_not() {
     assert!(https.whoami(&mut open).starts_with("HTTP/1.1 200"), "connections go on");
 
     let second = fingerprint();
-    fs::write(CertificateDir::new(https.lab.certificates()).host(), "no certificate").unwrap();
+    fs::write(https.lab.certificate_dir().host(), "no certificate").unwrap();
     let said = https.lab.site.find(1, &["--domain", "lab", "--contains", "the earlier one stays", "--min-level", "Error"]);
     assert!(said[0]["message"].as_str().unwrap().contains("host.crt"), "{said:?}");
     assert_eq!(fingerprint(), second);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tampu_tls::{Authority, CertificateDir};
+use tampu_tls::Authority;
 
 use crate::{
     bulk::beside::{Beside, files},
@@ -26,7 +26,7 @@ struct Mast {
 impl Mast {
     fn new() -> Mast {
         let lab = Lab::with_certificates();
-        let own = CertificateDir::new(lab.certificates());
+        let own = lab.certificate_dir();
         let mast = host_files(&own, &Authority::open(&own).unwrap(), SystemTime::now());
         fs::copy(own.authority(), mast.authority()).unwrap();
         let config = lab.site.file("hub.toml", "[events]\nkeep = [\"lab/*\"]\n");
