@@ -2,6 +2,7 @@
 """A logbook that was closed as ELOG stays closed on every surface, and the rules of its configuration bind the API too."""
 
 import os
+import urllib.parse
 
 from attacked import Site, check, seeded, until
 
@@ -74,6 +75,7 @@ def main():
         check("no user of a denied host reads", SECRET not in site.ask("/books/Hosts/entries/1", token=token).text())
         rules(site, token)
         roles(site)
+        password_files()
         site.alive()
     finally:
         site.close()
@@ -113,6 +115,62 @@ def roles(site):
         check("and nothing of ELOG's pages", SECRET not in closed.ask("/elog/A/1").text())
     finally:
         closed.close()
+
+
+# Two password files with a common user, who has the same password in both.
+DIGEST = "o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5"
+FILES = {"a.pwd": ["ann", "cyd"], "b.pwd": ["ben", "cyd"]}
+
+
+def password_files():
+    """A logbook with a password file of its own is open to its users alone, in whatever order books and users are taken over."""
+    for books_first in (True, False):
+        site = Site("files")
+        try:
+            folder = os.path.join(site.directory, "elog")
+            config = "[Pub]\nPassword file = a.pwd\nSelf register = 1\nAttributes = Author\n[Priv]\nPassword file = b.pwd\nAttributes = Author\n"
+            for book in ("Pub", "Priv"):
+                os.makedirs(os.path.join(folder, book))
+                with open(os.path.join(folder, book, "080910a.log"), "w", encoding="utf-8") as file:
+                    file.write(ENTRY)
+                with open(os.path.join(folder, book, "080910_002050_plan.txt"), "w", encoding="utf-8") as file:
+                    file.write(SECRET)
+            with open(os.path.join(folder, "elogd.cfg"), "w", encoding="utf-8") as file:
+                file.write(config)
+            for name, logins in FILES.items():
+                users = "".join(f'<user><name>{login}</name><password encoding="SHA256">{DIGEST}</password></user>' for login in logins)
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write(f"<list>{users}</list>")
+
+            def books():
+                told = site.run("book", "import-elog", folder, "--elog-config", os.path.join(folder, "elogd.cfg"), "--data", site.data)
+                check("the import says who is admitted", "only users of 'b.pwd', who are the group 'elog b.pwd'" in told.stdout + told.stderr)
+
+            def users():
+                for name in FILES:
+                    site.run("book", "users", "import-elog", os.path.join(folder, name), "--data", site.data)
+
+            for step in (books, users) if books_first else (users, books):
+                step()
+            site.begin("--elog-listen", "127.0.0.1:0")
+            password = "correct horse battery"
+            form = {"cmd": "New user", "new_user_name": "mallory", "new_full_name": "Mal", "new_user_email": "m@example.org",
+                    "newpwd": password, "newpwd2": password}
+            sent = {"Content-Type": "application/x-www-form-urlencoded"}
+            registered = site.ask("/elog/Pub/", urllib.parse.urlencode(form).encode(), headers=sent)
+            check(f"a stranger registers at Pub: {registered.status}", registered.status == 302)
+            for login, admitted in {"ann": ["Pub"], "ben": ["Priv"], "cyd": ["Pub", "Priv"], "mallory": ["Pub"]}.items():
+                token = site.make_token(login, ["read", "write", "edit-own", "edit-any"])
+                for book in ("Pub", "Priv"):
+                    wanted = book in admitted
+                    one = [path for path in surfaces(book) if book in path]
+                    shown = [path for path in one if SECRET in site.ask(path, token=token).text()]
+                    check(f"{login} reads {book} as in ELOG: {wanted} {shown}", bool(shown) == wanted)
+                    written = site.ask(f"/books/{book}/entries", {"text": "x", "attributes": {"Author": "x"}}, token=token).status
+                    check(f"{login} writes to {book} as in ELOG: {written}", (written == 201) == wanted)
+            site.alive()
+        finally:
+            site.close()
 
 
 def json_text(value):

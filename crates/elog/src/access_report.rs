@@ -13,6 +13,7 @@ use tampu_logbook::{
         access::Subject,
         access_of, change_access,
         elog_rules::{ElogCommand, ElogRules},
+        password_files::{PasswordFiles, password_file},
         set_first_access,
     },
     store::Records,
@@ -106,8 +107,8 @@ pub fn change_guests(store: &dyn Records, book: &Book, guests: GuestRights) -> R
     change_access(store, &book.name, |access| give_guests(access, book, guests))
 }
 
-/// Describes the access to a book: its configuration, and the rules that the store has.
-pub fn access_report(store: &dyn Records, book: &Book) -> Result<AccessReport, PeopleError> {
+/// Describes the access to a book: its configuration, and the rules that the store has. `files` are those of all logbooks.
+pub fn access_report(store: &dyn Records, book: &Book, files: &PasswordFiles) -> Result<AccessReport, PeopleError> {
     let (policy, rules) = (LoginPolicy::of(book), access_of(store, &book.name)?);
     let granted = policy.leaves("", rules.rights("", &[], &[]));
     let guests = match policy.guests_closed_by() {
@@ -121,6 +122,10 @@ pub fn access_report(store: &dyn Records, book: &Book) -> Result<AccessReport, P
     let users = match policy.users() {
         Some(users) => format!("{everybody}, only {}", users.join(", ")),
         None => everybody,
+    };
+    let users = match password_file(book).filter(|_| files.are_several()) {
+        Some(file) => format!("{users}, only users of '{file}', who are the group '{}'", files.group(file)),
+        None => users,
     };
     let hosts = policy.limits_hosts().then(|| "'Hosts deny' limits the addresses of clients".to_owned());
     Ok(AccessReport { guests, users, hosts })

@@ -26,7 +26,10 @@ use tampu_logbook::{
     },
     book::{AttributeKind, Book, elog_options, same_name},
     entry::Entry,
-    people::user::User,
+    people::{
+        password_files::{PasswordFiles, password_file},
+        user::User,
+    },
     search::{Page, Search, Start, Stop},
     store::{BookInfo, Logbook, StoreError},
 };
@@ -104,6 +107,7 @@ pub fn export_site(
     for name in books {
         store.book(name)?;
     }
+    let files = PasswordFiles::of(infos.iter().map(|info| &info.book));
     infos.retain(|info| books.is_empty() || books.iter().any(|name| same_name(name, &info.book.name)));
     let total = infos.iter().map(|info| info.entries).sum();
     let mut config = String::from("[global]\nport = 8080\ncharset = UTF-8\nLogbook dir = logbooks\n");
@@ -114,16 +118,20 @@ pub fn export_site(
         option(&format!("Group {name}"), &members.join(", "), &mut config, &mut exported.notes);
     }
     groups(&books, &mut config, &mut exported.notes);
-    let mut password_file = None;
+    let mut password_files = Vec::new();
     if !users.is_empty() {
-        let (name, options) = users::options(infos.iter().map(|info| &info.book), users, &mut exported.notes);
+        let (made, options) = users::files(infos.iter().map(|info| &info.book), users, &files, &mut exported.notes);
         config.push_str(&options);
         let named: Vec<&str> = books.iter().map(|(name, _)| name.as_str()).collect();
-        users::write(&to.join(&name), users, &named, &mut exported.notes).map_err(io)?;
-        password_file = Some(name);
+        for file in &made {
+            users::write(&to.join(&file.name), &file.users, &named, &mut exported.notes).map_err(io)?;
+        }
+        password_files = made;
     }
     for (name, book) in &books {
-        section(name, book, password_file.as_deref(), &mut config, &mut exported.notes);
+        let own = password_file(book).map(|value| files.group(value));
+        let file = password_files.iter().find(|file| own.as_ref().is_some_and(|own| file.groups.contains(own)));
+        section(name, book, file.map(|file| file.name.as_str()), &mut config, &mut exported.notes);
         let folder = to.join("logbooks").join(name);
         let mut export = BookExport {
             store,
@@ -140,7 +148,7 @@ pub fn export_site(
             break;
         }
     }
-    if password_file.is_none()
+    if password_files.is_empty()
         && let Some(file) = infos.iter().find_map(|info| elog_options::option(&info.book, "Password file"))
     {
         exported.notes.push(format!(

@@ -19,7 +19,7 @@ use tampu_logbook::{
     attachment::Upload,
     book::{AttributeDef, AttributeKind, Book, EntryAttribute, change::BookEdit, check_said, elog_options::key, same_name},
     entry::MAX_ID,
-    people::PeopleError,
+    people::{PeopleError, password_files::PasswordFiles},
     store::{ImportOutcome, Imported, Store, StoreError, naming::current_name},
 };
 use tampu_types::Time;
@@ -124,11 +124,17 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
         total += files.iter().map(|(_, size)| size * 2).sum::<u64>();
         imports.push((book, directory, files, unreadable));
     }
+    let there = store.books()?;
+    let new = imports.iter().map(|(book, ..)| book);
+    let others =
+        there.iter().map(|info| &info.book).filter(|known| !imports.iter().any(|(new, ..)| same_name(&new.name, &known.name)));
+    let password_files = &PasswordFiles::of(new.chain(others));
     let (mut done, mut dates) = (0, DatesOfZone::default());
     for (book, directory, files, unreadable) in imports {
         let faults = unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what, line: 0 }).collect();
         let report_of = BookReport { book: book.name.clone(), directory, faults, ..BookReport::default() };
-        let mut import = Importing { store, source, book, files, report: report_of, done, total, go_on: true, dates };
+        let mut import =
+            Importing { store, source, password_files, book, files, report: report_of, done, total, go_on: true, dates };
         import.run(progress)?;
         number_lines(&mut import.report.faults);
         (done, dates) = (import.done, import.dates);
@@ -250,6 +256,8 @@ struct SecondEntry {
 struct Importing<'a> {
     store: &'a dyn Store,
     source: &'a ImportSource,
+    /// The password files of all logbooks, those of this import included.
+    password_files: &'a PasswordFiles,
     book: Book,
     files: Vec<(PathBuf, u64)>,
     report: BookReport,
@@ -320,7 +328,7 @@ impl Importing<'_> {
             access_report::change_guests(self.store, &self.book, guests)?;
         }
         self.agree_on_book(there)?;
-        self.report.access = Some(access_report(self.store, &self.book)?);
+        self.report.access = Some(access_report(self.store, &self.book, self.password_files)?);
         let threads = self.threads(&mut found);
         found.sort_by_key(|found| (found.date, found.id));
         self.entries(&found, &threads, progress)

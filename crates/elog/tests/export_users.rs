@@ -57,3 +57,26 @@ fn a_site_that_elog_would_open_gets_a_password_file() {
     let (_, _, notes) = export("[Shift]\nAttributes = Author\nPassword file = passwd\n", &[]);
     assert!(notes.iter().any(|note| note.contains("first visitor")), "{notes:?}");
 }
+
+#[test]
+fn each_password_file_is_written_with_its_own_users() {
+    let of = |login: &str, groups: &[&str]| User { groups: groups.iter().map(|&name| name.into()).collect(), ..User::new(login) };
+    let people = [
+        of("ann", &["elog a.pwd"]),
+        of("ben", &["elog b.pwd"]),
+        of("cyd", &["elog a.pwd", "elog b.pwd"]),
+        of("dan", &[]),
+        User { admin: true, ..User::new("root") },
+    ];
+    let cfg = "[Pub]\nAttributes = A\nPassword file = a.pwd\n[Priv]\nAttributes = A\nPassword file = /x/b.pwd\n[Free]\nAttributes = A\n";
+    let (dir, config, _) = export(cfg, &people);
+    let logins = |name: &str| -> String {
+        let read = users::read(&fs::read(dir.path().join("out").join(name)).unwrap());
+        read.users.iter().map(|user| user.login.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(logins("a.pwd"), "ann cyd root");
+    assert_eq!(logins("b.pwd"), "ben cyd root");
+    assert_eq!(logins("passwd"), "ann ben cyd dan root");
+    let named: Vec<&str> = config.lines().filter(|line| line.starts_with("Password file")).collect();
+    assert_eq!(named, ["Password file = passwd", "Password file = b.pwd", "Password file = a.pwd"]);
+}

@@ -16,6 +16,7 @@
 //! | the caller of a request | [`caller`] |
 //! | ELOG's digest of a password | [`elog_digest`] |
 //! | the callers that a book's configuration admits | [`login_policy`], [`host_list`] |
+//! | the users of ELOG's password files | [`password_files`] |
 //! | the commands that a book's configuration allows | [`elog_rules`] |
 //!
 //! Users, rights, sessions and tokens are records of the store ([`crate::store::Store::record`]), so that several hubs
@@ -42,6 +43,7 @@ pub mod host_list;
 pub mod login_policy;
 pub mod outside;
 pub mod password;
+pub mod password_files;
 pub mod principal;
 pub mod registration;
 pub mod registry;

@@ -259,6 +259,45 @@ fn elogs_users_log_in_with_their_passwords() {
     assert_eq!((log_in("secret"), log_in("o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5"), log_in("secret")), (200, 401, 200));
 }
 
+#[test]
+fn users_of_elogs_password_files_are_groups() {
+    let site = Site::new();
+    let digest = |of: char| format!("o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx{of}");
+    let user = |login: &str, of: char| {
+        format!("<user><name>{login}</name><password encoding=\"SHA256\">{}</password></user>", digest(of))
+    };
+    let import = |text: &str, name: &str, more: &[&str]| {
+        let file = site.file(name, text);
+        site.tampu(&[&["book", "users", "import-elog", &file][..], more].concat())
+    };
+    let groups = |login: &str| {
+        let users = site.tampu(&["book", "users", "list", "--json"]).ok().json();
+        users.into_iter().find(|user| user["login"] == login).unwrap()["groups"].clone()
+    };
+    // Before the logbooks, the name of the file counts.
+    import(&(user("zoe", '5') + &user("kim", '5') + &user("max", '5')), "a.pwd", &[]).ok();
+    let config = "[Pub]\nPassword file = a.pwd\n[Priv]\nPassword file = x/b.pwd\n[Other]\nPassword file = y/b.pwd\n";
+    let config = site.file("elogd.cfg", config);
+    for book in ["Pub", "Priv", "Other"] {
+        fs::create_dir_all(site.path(&format!("logbooks/{book}"))).unwrap();
+    }
+    site.tampu(&["book", "import-elog", "logbooks", "--elog-config", &config]).ok();
+    // Which of the two files of one name it is has to be said, or the directory says it.
+    let said = import(&user("zoe", '5'), "b.pwd", &[]);
+    assert!(said.code == 2 && said.err.contains("'x/b.pwd', 'y/b.pwd'; name one with --password-file"), "{said:?}");
+    import(&user("zoe", '5'), "b.pwd", &["--password-file", "y/b.pwd"]).ok();
+    assert_eq!(groups("zoe"), json!(["elog a.pwd", "elog y|b.pwd"]));
+    fs::create_dir_all(site.path("x")).unwrap();
+    // A user of two files is one person if the password is the same.
+    let said = import(&(user("kim", '5') + &user("max", '4') + &user("new", '4')), "x/b.pwd", &[]).ok();
+    assert!(said.out.contains("1 user taken over, 2 already here, 1 fault"), "{said:?}");
+    assert!(said.err.contains("user 'max' is here from another password file") && !said.err.contains("'kim'"), "{said:?}");
+    assert_eq!(groups("kim"), json!(["elog a.pwd", "elog x|b.pwd"]));
+    assert_eq!((groups("max"), groups("new")), (json!(["elog a.pwd"]), json!(["elog x|b.pwd"])));
+    let said = import(&user("ann", '5'), "renamed", &[]).ok();
+    assert!(said.err.contains("no logbook has 'Password file = renamed'") && said.err.contains("'a.pwd', 'x/b.pwd'"), "{said:?}");
+}
+
 /// The most memory a process has had, KiB.
 fn most_memory(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

@@ -13,7 +13,10 @@ use std::{
 
 use tampu_logbook::{
     book::{Book, elog_options},
-    people::user::User,
+    people::{
+        password_files::{PasswordFiles, password_file},
+        user::User,
+    },
 };
 
 /// The name of the file, unless a book names another one.
@@ -21,19 +24,67 @@ const NAME: &str = "passwd";
 /// A digest that no password has.
 const UNUSABLE: &str = "*";
 
-/// Returns the name of the password file in the export, and the lines of `[global]` that books without such an option
-/// need.
-pub(super) fn options<'a>(
+/// A password file of the export.
+pub(super) struct ExportedFile {
+    pub name: String,
+    /// The groups of the password files that it replaces.
+    pub groups: Vec<String>,
+    pub users: Vec<User>,
+}
+
+/// Returns the password files of the export, and the lines of `[global]` that books without such an option need. A file has
+/// the users whom its logbooks admit, and the administrators.
+pub(super) fn files<'a>(
     books: impl Iterator<Item = &'a Book> + Clone,
     users: &[User],
+    known: &PasswordFiles,
+    notes: &mut Vec<String>,
+) -> (Vec<ExportedFile>, String) {
+    let mut files: Vec<ExportedFile> = Vec::new();
+    let admitted = |value: &str| users.iter().filter(|user| user.admin || known.admit(value, &user.groups)).cloned().collect();
+    for value in books.clone().filter_map(password_file) {
+        let (group, users): (String, Vec<User>) = (known.group(value), admitted(value));
+        if files.iter().any(|file| file.groups.contains(&group)) {
+            continue;
+        }
+        if let Some(file) = files.iter_mut().find(|file| file.users == users) {
+            file.groups.push(group);
+            continue;
+        }
+        let name = free_name(value, &files);
+        if name != value {
+            notes.push(format!("the password file of elogd.cfg is '{name}' beside it, and no longer '{value}'"));
+        }
+        files.push(ExportedFile { name, groups: vec![group], users });
+    }
+    let (name, lines) = options(books, users, &files, notes);
+    // Without a file elogd would be open to everybody.
+    if lines.starts_with("Password file") && files.iter().all(|file| file.name != name) {
+        files.push(ExportedFile { name, groups: Vec::new(), users: users.to_vec() });
+    }
+    (files, lines)
+}
+
+/// Returns the name of a file's copy beside `elogd.cfg`.
+fn free_name(value: &str, files: &[ExportedFile]) -> String {
+    let own = Path::new(value.trim()).file_name().and_then(|name| name.to_str()).unwrap_or(NAME);
+    let own = if ["elogd.cfg", "logbooks"].contains(&own) { NAME } else { own };
+    let mut name = own.to_owned();
+    while files.iter().any(|file| file.name == name) {
+        name.push('_');
+    }
+    name
+}
+
+/// Returns the name of the file with all users, and the lines of `[global]` that books without such an option need.
+fn options<'a>(
+    books: impl Iterator<Item = &'a Book> + Clone,
+    users: &[User],
+    files: &[ExportedFile],
     notes: &mut Vec<String>,
 ) -> (String, String) {
-    let configured = books.clone().find_map(|book| elog_options::option(book, "Password file"));
-    let name = configured.and_then(|file| Path::new(file.trim()).file_name()?.to_str()).unwrap_or(NAME).to_owned();
-    let name = if ["elogd.cfg", "logbooks"].contains(&name.as_str()) { NAME.to_owned() } else { name };
-    if let Some(file) = configured.filter(|file| *file != name) {
-        notes.push(format!("the password file of elogd.cfg is '{name}' beside it, and no longer '{file}'"));
-    }
+    let whole = files.iter().find(|file| file.users == users);
+    let name = whole.map_or_else(|| free_name(NAME, files), |file| file.name.clone());
     let mut lines = String::new();
     let lacks = |option: &str| books.clone().any(|book| elog_options::option(book, option).is_none());
     if lacks("Password file") {

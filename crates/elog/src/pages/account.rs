@@ -7,7 +7,7 @@
 use crate::pages::{
     account::{dialog::Told, policy::AccountPolicy},
     command::PageCommand,
-    request::PageRequest,
+    request::{BookRequest, PageRequest},
     response::Response,
     sent::ReceivedForm,
     settings::BookSettings,
@@ -41,18 +41,18 @@ pub fn page(request: &PageRequest<'_>, settings: Option<&BookSettings>) -> Optio
     })
 }
 
-/// Answers a form of these pages; `None` if the form is another one. The caller has checked that it is this site's.
+/// Answers a form of these pages, which was sent in a book or outside of books; `None` if the form is another one. The caller has checked that it is this site's.
 pub fn sent(
     request: &PageRequest<'_>,
-    settings: Option<&BookSettings>,
+    at: Option<&BookRequest<'_>>,
     command: PageCommand,
     form: &ReceivedForm,
 ) -> Option<Response> {
-    let policy = || AccountPolicy::at(request, settings);
+    let policy = || AccountPolicy::at(request, at.map(|at| &at.settings));
     Some(match command {
         PageCommand::Save | PageCommand::Config if form.get("config").is_some() => own::save(request, policy(), form),
         PageCommand::ChangePassword => password::change(request, policy(), form),
-        PageCommand::NewUser => register::register(request, policy(), form),
+        PageCommand::NewUser => register::register(request, at.map(|at| at.book.name.as_str()), policy(), form),
         PageCommand::Forgot => forgot::act(request, policy(), form),
         PageCommand::Users => users::act(request, form),
         _ => return None,

@@ -255,7 +255,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         return many::answer(request, &form, command);
     }
     if hosts::open_to(&request.settings, request.caller.from)
-        && let Some(answer) = account::sent(request, Some(&request.settings), command, &form)
+        && let Some(answer) = account::sent(request, Some(request), command, &form)
     {
         return answer;
     }

@@ -21,6 +21,28 @@ const SITE: &str = "[Open]\nAttributes = Author\n[Closed]\nAttributes = Author\n
     [Restricted]\nAttributes = Author\nRestrict edit = 1\n[Slave]\nAttributes = Author\nSearch slave = 1\n\
     [Hides]\nAttributes = Author, Phone\nGuest display = Author\n";
 
+#[test]
+fn the_report_names_the_users_of_each_password_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("logbooks")).unwrap();
+    let config = folder.path().join("elogd.cfg");
+    let text = "[global]\nPassword file = a.pwd\n[Pub]\nAttributes = Author\n[Priv]\nAttributes = Author\nPassword file = x/b.pwd\n\
+        [Few]\nAttributes = Author\nPassword file = x/b.pwd\nLogin user = zoe\nRestrict edit = 1\n";
+    fs::write(&config, text).unwrap();
+    let store = SqliteStore::open(&folder.path().join("store")).unwrap();
+    let source = ImportSource { config: Some(config), logbooks: folder.path().join("logbooks"), ..ImportSource::default() };
+    let report = import_elog(&store, &source, &mut |_, _| true).unwrap();
+    let users: Vec<String> = report.books.iter().map(|book| book.access.clone().unwrap().users).collect();
+    assert_eq!(
+        users,
+        [
+            "read write edit-own edit-any, only users of 'a.pwd', who are the group 'elog a.pwd'",
+            "read write edit-own edit-any, only users of 'x/b.pwd', who are the group 'elog b.pwd'",
+            "read write edit-own, only zoe, only users of 'x/b.pwd', who are the group 'elog b.pwd'",
+        ]
+    );
+}
+
 fn taken_over(dir: &Path, store: &dyn Store, guests: Option<GuestRights>) -> ImportReport {
     fs::create_dir_all(dir.join("logbooks")).unwrap();
     fs::write(dir.join("elogd.cfg"), SITE).unwrap();

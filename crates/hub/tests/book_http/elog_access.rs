@@ -54,32 +54,135 @@ fn text(said: &Said) -> String {
     String::from_utf8_lossy(&said.bytes).into_owned()
 }
 
+/// Returns the surfaces that show an entry with one file.
+fn surfaces(owner: &Client, book: &str, id: u64) -> Vec<ReadSurface> {
+    let entry = owner.get(&format!("/books/{book}/entries/{id}")).json();
+    let added = entry["attachments"][0]["added"].as_str().unwrap();
+    let digits: String = added[2..19].chars().filter(char::is_ascii_digit).collect();
+    let stored = format!("{}_{}_a.txt", &digits[..6], &digits[6..]);
+    vec![
+        ("ELOG's list", format!("/elog/{book}/")),
+        ("ELOG's entry", format!("/elog/{book}/{id}")),
+        ("ELOG's download", format!("/elog/{book}/{id}?cmd=Download")),
+        ("ELOG's CSV", format!("/elog/{book}/?mode=CSV1")),
+        ("ELOG's XML", format!("/elog/{book}/?mode=XML")),
+        ("ELOG's attachment", format!("/elog/{book}/{stored}")),
+        ("ELOG's RSS", format!("/elog/{book}/elog.rdf")),
+        ("API entry", format!("/books/{book}/entries/{id}")),
+        ("API thread", format!("/books/{book}/entries/{id}/thread")),
+        ("API history", format!("/books/{book}/entries/{id}/history")),
+        ("API attachment", format!("/books/{book}/entries/{id}/attachments/0")),
+        ("API search of the book", format!("/search?book={book}&q={WORD}")),
+        ("API search of all", format!("/search?q={WORD}")),
+        ("API export", format!("/search/export?book={book}")),
+    ]
+}
+
+#[test]
+fn each_password_file_admits_its_own_users() {
+    let site = Site::new();
+    let owner = site.owner();
+    let a = site.user(json!({ "login": "ann", "groups": ["elog a.pwd"] }));
+    let b = site.user(json!({ "login": "ben", "groups": ["elog b.pwd"] }));
+    let both = site.user(json!({ "login": "cyd", "groups": ["elog a.pwd", "elog b.pwd"] }));
+    let none = site.user(json!({ "login": "dan" }));
+    let named = site.user(json!({ "login": "eve" }));
+    let admin = site.user(json!({ "login": "root", "admin": true }));
+    let configure = |book: &str, options: Value| {
+        let attributes = json!([{ "name": "Author", "kind": "text" }]);
+        let said = owner.put(&format!("/books/{book}"), json!({ "name": book, "attributes": attributes, "elog": options }));
+        assert!([200, 201].contains(&said.status), "{book}");
+    };
+    let entry = |book: &str| {
+        let entry = json!({ "attributes": { "Author": WORD }, "text": WORD });
+        let id = owner.post(&format!("/books/{book}/entries"), entry).is(201).json()["id"].as_u64().unwrap();
+        owner.send("POST", &format!("/books/{book}/entries/{id}/attachments?name=a.txt"), WORD.as_bytes()).is(201);
+        id
+    };
+    configure("Pub", json!([["Password file", "a.pwd"], ["Self register", "1"]]));
+    let public = entry("Pub");
+    // While one file is all, users without a file are admitted, and those who came from another file are not.
+    for (who, client, reads) in [("ann", &a, true), ("ben", &b, false), ("dan", &none, true)] {
+        assert_eq!(client.get(&format!("/books/Pub/entries/{public}")).status == 200, reads, "{who}");
+    }
+    configure("Same", json!([["Password file", "./a.pwd"]]));
+    configure("Priv", json!([["Password file", "b.pwd"]]));
+    configure("Seen", json!([["Password file", "b.pwd"], ["Guest menu commands", "List, Find"]]));
+    configure("Free", json!([["Self register", "1"]]));
+    let usual = json!({ "to": "everybody", "may": ["read", "write", "edit-own"] });
+    let access = json!({ "site_guests": true, "grants": [usual, { "to": "user:eve", "may": ["read"] }] });
+    owner.put("/books/Priv/access", access).is(200);
+    site.register("Pub", "mallory");
+    site.register("Free", "trudy");
+    let registered = |login: &str| {
+        let token = owner.post("/tokens", json!({ "login": login, "comment": "test" })).is(201).json();
+        site.anybody().with("authorization", &format!("Bearer {}", token["secret"].as_str().unwrap()))
+    };
+    let who = [
+        ("guest", site.anybody()),
+        ("ann of a.pwd", a),
+        ("ben of b.pwd", b.clone()),
+        ("cyd of both", both),
+        ("dan of none", none),
+        ("eve, named", named),
+        ("mallory, registered at Pub", registered("mallory")),
+        ("trudy, registered at Free", registered("trudy")),
+        ("an administrator", admin),
+    ];
+    for (book, reads, writes) in [
+        (
+            "Pub",
+            [false, true, false, true, false, false, true, false, true],
+            [false, true, false, true, false, false, true, false, true],
+        ),
+        (
+            "Same",
+            [false, true, false, true, false, false, true, false, true],
+            [false, true, false, true, false, false, true, false, true],
+        ),
+        (
+            "Priv",
+            [false, false, true, true, false, true, false, false, true],
+            [false, false, true, true, false, false, false, false, true],
+        ),
+        ("Seen", [true; 9], [false, false, true, true, false, false, false, false, true]),
+        ("Free", [true; 9], [false, true, true, true, true, true, true, true, true]),
+    ] {
+        let id = entry(book);
+        for ((who, client), (reads, writes)) in who.iter().zip(reads.into_iter().zip(writes)) {
+            for (surface, path) in surfaces(&owner, book, id) {
+                // A search of all logbooks finds what the others show.
+                if surface == "API search of all" {
+                    let found = client.get(&format!("{path}&limit=100")).json();
+                    let books: Vec<&str> =
+                        found["hits"].as_array().unwrap().iter().map(|hit| hit["entry"]["book"].as_str().unwrap()).collect();
+                    assert_eq!(books.contains(&book), reads, "{book} {surface} {who}: {found}");
+                    continue;
+                }
+                let said = client.get(&path);
+                assert_eq!(text(&said).contains(WORD), reads, "{book} {surface} {who}: {} {}", said.status, text(&said));
+            }
+            let posted = client.post(&format!("/books/{book}/entries"), json!({ "attributes": { "Author": "x" }, "text": "x" }));
+            assert_eq!(posted.status == 201, writes, "{book} {who}: {} {}", posted.status, text(&posted));
+        }
+    }
+    // The administrator of a logbook does not decide who is admitted to others.
+    let access = json!({ "grants": [{ "to": "user:ben", "may": ["read", "write", "admin"] }] });
+    owner.put("/books/Free/access", access).is(200);
+    let book = json!({ "name": "Free", "attributes": [], "elog": [["Self register", "1"], ["Password file", "c.pwd"]] });
+    let said = b.put("/books/Free", book).is(403);
+    assert!(text(&said).contains("'Password file' decides about the users of all logbooks"), "{}", text(&said));
+    let why = owner.get("/whoami/explain?login=dan").json().to_string();
+    assert!(why.contains("which admits the group 'elog b.pwd'"), "{why}");
+}
+
 #[test]
 fn who_reads_is_the_same_on_every_surface() {
     let setup = Setup::new();
     let owner = setup.site.owner();
     let id = setup.entry();
     owner.send("POST", &format!("/books/Book/entries/{id}/attachments?name=a.txt"), WORD.as_bytes()).is(201);
-    let entry = owner.get(&format!("/books/Book/entries/{id}")).json();
-    let added = entry["attachments"][0]["added"].as_str().unwrap();
-    let digits: String = added[2..19].chars().filter(char::is_ascii_digit).collect();
-    let stored = format!("{}_{}_a.txt", &digits[..6], &digits[6..]);
-    let surfaces: Vec<ReadSurface> = vec![
-        ("ELOG's list", "/elog/Book/".to_owned()),
-        ("ELOG's entry", format!("/elog/Book/{id}")),
-        ("ELOG's download", format!("/elog/Book/{id}?cmd=Download")),
-        ("ELOG's CSV", "/elog/Book/?mode=CSV1".to_owned()),
-        ("ELOG's XML", "/elog/Book/?mode=XML".to_owned()),
-        ("ELOG's attachment", format!("/elog/Book/{stored}")),
-        ("ELOG's RSS", "/elog/Book/elog.rdf".to_owned()),
-        ("API entry", format!("/books/Book/entries/{id}")),
-        ("API thread", format!("/books/Book/entries/{id}/thread")),
-        ("API history", format!("/books/Book/entries/{id}/history")),
-        ("API attachment", format!("/books/Book/entries/{id}/attachments/0")),
-        ("API search of the book", format!("/search?book=Book&q={WORD}")),
-        ("API search of all", format!("/search?q={WORD}")),
-        ("API export", "/search/export?book=Book".to_owned()),
-    ];
+    let surfaces = surfaces(&owner, "Book", id);
     // From the manual of ELOG: guest, reader, writer, administrator of the site.
     let table: [(&str, [bool; 4]); 16] = [
         ("", [true, true, true, true]),

@@ -13,7 +13,7 @@ pub fn option<'a>(book: &'a Book, name: &str) -> Option<&'a str> {
 }
 
 /// Options of a logbook that decide about the users of the site. Only administrators of the site set them.
-pub const OF_SITE: [&str; 3] = ["Self register", "Allow password change", "Forgot password link"];
+pub const OF_SITE: [&str; 4] = ["Self register", "Allow password change", "Forgot password link", "Password file"];
 
 /// Returns the first option about the users of the site in which two configurations differ, also under a condition.
 pub fn changed_of_site(before: &Book, after: &Book) -> Option<&'static str> {

@@ -87,6 +87,13 @@ impl Access {
         Right::ALL.into_iter().filter(given).collect()
     }
 
+    /// Returns the rights of grants that name a user, or a group of the user.
+    pub fn rights_by_name(&self, login: &str, groups: &[String]) -> Vec<Right> {
+        let named = |grant: &&Grant| matches!(grant.to, Subject::User(_) | Subject::Group(_));
+        let grants = self.grants.iter().filter(named).cloned().collect();
+        Access { grants, ..Access::default() }.rights(login, groups, &[])
+    }
+
     /// Replaces the rights of a receiver; no rights remove the grant. Rights of guests replace those of the site's setting.
     pub fn give(&mut self, to: Subject, may: Vec<Right>) {
         self.site_guests &= to != Subject::Guests;

@@ -9,7 +9,7 @@
 
 use std::net::IpAddr;
 
-use super::{Right, host_list::is_in};
+use super::{Right, host_list::is_in, password_files::password_file};
 use crate::book::{
     Book,
     elog_options::{list, option},
@@ -30,6 +30,8 @@ const NARROWING: [(&str, &[Right]); 3] = [
 pub struct LoginPolicy {
     /// The admitted logins; `None` admits every login.
     users: Option<Vec<String>>,
+    /// The password file, whose users alone have the rights of `everybody`.
+    password_file: Option<String>,
     /// The option that closes the book to guests.
     closed_by: Option<&'static str>,
     /// Rights that no guest has.
@@ -58,7 +60,8 @@ impl LoginPolicy {
         let hosts =
             HostPolicy { allow: listed("Hosts allow").unwrap_or_default(), deny: listed("Hosts deny").unwrap_or_default() };
         let list = (listed("Deny List").unwrap_or_default(), listed("Allow List"));
-        LoginPolicy { users, closed_by, no_guest: lost.copied().collect(), list, hosts }
+        let password_file = password_file(book).map(ToOwned::to_owned);
+        LoginPolicy { users, password_file, closed_by, no_guest: lost.copied().collect(), list, hosts }
     }
 
     /// Returns the rights that the policy leaves to a login; an empty login is a guest.
@@ -79,6 +82,11 @@ impl LoginPolicy {
         let has = |users: &[String]| users.iter().any(|user| same_name(user, login));
         let (deny, allow) = &self.list;
         !has(deny) && allow.as_ref().is_none_or(|allow| has(allow))
+    }
+
+    /// Returns the password file that the book names.
+    pub fn password_file(&self) -> Option<&str> {
+        self.password_file.as_deref()
     }
 
     /// Returns the option that closes the book to guests, if one does.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_types::Time;
 
-use super::{password::Password, user::MAX_FIELD};
+use super::{password::Password, password_files::SELF_REGISTERED, user::MAX_FIELD};
 use crate::schema::TimeText;
 
 /// The kind of the store's records, which are named by a random id.
@@ -25,6 +25,8 @@ pub struct NewAccount {
     pub email: String,
     /// The password as typed.
     pub password: String,
+    /// The logbook at which the person registers, if it is one.
+    pub book: Option<String>,
 }
 
 /// A registration that waits, with its stored password.
@@ -33,6 +35,13 @@ pub(super) struct Waiting {
     #[serde(flatten)]
     pub registration: Registration,
     pub password: Password,
+    /// The group of the user.
+    #[serde(default = "self_registered")]
+    pub group: String,
+}
+
+fn self_registered() -> String {
+    SELF_REGISTERED.to_owned()
 }
 
 /// A registration that waits for an administrator.

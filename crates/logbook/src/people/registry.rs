@@ -24,6 +24,7 @@ use super::{
     hashing::HashingQueue,
     login_policy::LoginPolicy,
     outside::LoginMethod,
+    password_files::PasswordFiles,
     principal::{Credentials, Principal},
     request_limit::RequestLimit,
     session::{self, MAX_SESSIONS, Session, form_token},
@@ -119,6 +120,8 @@ struct Cache {
     users: BTreeMap<String, User>,
     access: HashMap<String, Access>,
     books: Vec<(String, LoginPolicy)>,
+    /// The password files of all books.
+    files: PasswordFiles,
     /// Books whose ELOG configuration may hide attributes.
     veiled: Vec<Book>,
 }
@@ -232,7 +235,9 @@ impl People {
             return Ok(known.clone());
         }
         let mut known = Cache::default();
-        for BookInfo { book, .. } in self.store.books()? {
+        let books = self.store.books()?;
+        known.files = PasswordFiles::of(books.iter().map(|info| &info.book));
+        for BookInfo { book, .. } in books {
             known.books.push((book.name.clone(), LoginPolicy::of(&book)));
             if ElogRules::of(&book).may_hide() {
                 known.veiled.push(book);

@@ -1,16 +1,13 @@
 //! `tampu book users ...`: users, and their rights.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tampu_logbook::{
     book::same_name,
     people::{
-        Access, EditPolicy, LoginPolicy, PeopleError, Right,
+        Access, EditPolicy, LoginPolicy, Right,
         access::{EVERY_BOOK, Grant, Subject},
         token::ApiToken,
         user::{User, UserInfo},
@@ -30,13 +27,15 @@ use crate::{
     time_text,
 };
 
+mod import;
 mod keeper;
 mod passwords;
 pub mod registrations;
 mod signing;
 mod whoami;
 
-use keeper::{Keeper, to_json, wrong};
+use import::Import;
+use keeper::{Keeper, to_json};
 use passwords::read_password;
 
 use registrations::{Registered, report};
@@ -227,16 +226,6 @@ pub struct MakeToken {
     good_for: Option<std::time::Duration>,
 }
 
-/// Import the users of ELOG's password file, in any of its forms; their passwords stay valid
-#[derive(Debug, Args)]
-pub struct Import {
-    /// Path of the file
-    file: PathBuf,
-    /// Make this user an administrator; repeatable
-    #[arg(long, value_name = "LOGIN")]
-    make_admin: Vec<String>,
-}
-
 fn rights(texts: &[String]) -> Result<Vec<Right>, Failure> {
     let named = texts.iter().filter(|text| *text != "none");
     named.map(|text| text.parse().map_err(|error: tampu_logbook::people::BadRight| Failure::Usage(error.to_string()))).collect()
@@ -425,46 +414,6 @@ fn policy(policy: EditPolicy) -> String {
         EditPolicy::OwnWithin { minutes } => format!("by their authors, for {}", counted(u64::from(minutes), "minute")),
         EditPolicy::LockedAfter { hours } => format!("for {}", counted(u64::from(hours), "hour")),
         EditPolicy::AppendOnly => "never".to_owned(),
-    }
-}
-
-impl Import {
-    fn run(self, keeper: &Keeper, say: &mut dyn FnMut(String, Value) -> Outcome) -> Outcome {
-        let Keeper::Here(people) = keeper else {
-            return Err(Failure::Usage(
-                "ELOG's users are taken over where the logbooks are kept and not over HTTP: without --hub, and with --data DIR or \
-                 --data postgres://..., on a host that has them; a hub that runs there knows them at once"
-                    .to_owned(),
-            ));
-        };
-        let bytes = std::fs::read(&self.file).map_err(|error| Failure::failed(self.file.display(), error))?;
-        let read = tampu_elog::users::read(&bytes);
-        read.faults.iter().for_each(|fault| eprintln!("{}: {}", self.file.display(), shown(fault, false)));
-        if let Some(login) = self.make_admin.iter().find(|login| read.users.iter().all(|user| user.login != **login)) {
-            return Err(Failure::Usage(format!("--make-admin {}: the file has no such user", shown(login, false))));
-        }
-        let (mut new, mut known) = (0u64, 0u64);
-        for user in read.users {
-            let user = User { admin: self.make_admin.contains(&user.login), ..user };
-            let (login, admin) = (user.login.clone(), user.admin);
-            match people.add_user(user) {
-                Ok(()) => new += 1,
-                // An existing password stays: the user may have changed it since the last import.
-                Err(PeopleError::IsThere(_)) => {
-                    known += 1;
-                    if admin {
-                        people.change_user(&login, |user| user.admin = true).map_err(wrong)?;
-                    }
-                }
-                Err(error) => return Err(wrong(error)),
-            }
-        }
-        eprintln!(
-            "tampu: ELOG's own clients send a digest in place of a password: for them set accept_elog_hashes in [book] of the hub's configuration"
-        );
-        let faults = read.faults.len();
-        let text = format!("{} taken over, {known} already here, {}", counted(new, "user"), counted(faults as u64, "fault"));
-        say(text, json!({ "new": new, "known": known, "faults": faults }))
     }
 }
 

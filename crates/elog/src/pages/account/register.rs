@@ -79,15 +79,20 @@ fn form(request: &PageRequest<'_>, policy: AccountPolicy, new: &NewAccount, told
 }
 
 /// Makes the account, or keeps the registration for an administrator.
-pub fn register(request: &PageRequest<'_>, policy: AccountPolicy, sent: &ReceivedForm) -> Response {
+pub fn register(request: &PageRequest<'_>, book: Option<&str>, policy: AccountPolicy, sent: &ReceivedForm) -> Response {
     let people = match allowed(request, policy) {
         Ok(people) => people,
         Err(answer) => return *answer,
     };
     let text = |name: &str| sent.text(name).to_owned();
     let password = sent.get("newpwd").unwrap_or_default().to_owned();
-    let new =
-        NewAccount { login: text("new_user_name"), full_name: text("new_full_name"), email: text("new_user_email"), password };
+    let new = NewAccount {
+        login: text("new_user_name"),
+        full_name: text("new_full_name"),
+        email: text("new_user_email"),
+        password,
+        book: book.map(ToOwned::to_owned),
+    };
     if sent.get("newpwd2").unwrap_or_default() != new.password {
         return form(request, policy, &new, Told::Wrong("the two passwords differ"));
     }

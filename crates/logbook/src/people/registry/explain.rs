@@ -173,6 +173,13 @@ impl People {
             return Ok("the user is disabled".to_owned());
         }
         if let Some(policy) = policy {
+            let groups = all_groups(&user.groups, &self.outside_rights(user));
+            if let Some(file) = policy.password_file().filter(|file| !user.login.is_empty() && !known.files.admit(file, &groups))
+                && !self.access_in(&known, book).rights_by_name(&user.login, &groups).contains(&right)
+            {
+                let group = known.files.group(file);
+                return Ok(format!("'Password file' of the logbook's ELOG configuration, which admits the group '{group}'"));
+            }
             if !policy.leaves(&user.login, vec![right]).contains(&right) {
                 let option = policy.guests_closed_by().filter(|_| user.login.is_empty()).unwrap_or("Login user");
                 return Ok(format!("'{option}' of the logbook's ELOG configuration"));

@@ -6,16 +6,18 @@ use super::{
     super::{
         error::{PeopleError, Result},
         password::{BadPassword, Password, SHORTEST},
+        password_files::SELF_REGISTERED,
         registration::{KIND, MAX_WAITING, NewAccount, Registration, Waiting, is_mail_address},
         token::secret,
         user::User,
     },
     People,
 };
-use crate::store::now;
+use crate::{book::same_name, store::now};
 
 impl People {
-    /// Makes a user at once, for a person without an account. The user has no groups; rights of `everybody` apply.
+    /// Makes a user at once, for a person without an account. The only group of the user is that of the logbook's password
+    /// file, or of users who registered themselves.
     pub fn register(&self, new: &NewAccount, from: IpAddr) -> Result<User> {
         let user = self.check_new(new)?;
         self.take_registration(from)?;
@@ -25,7 +27,7 @@ impl People {
         self.check_author(&user.login)?;
         self.check_full_name("", &user.full_name)?;
         let password = self.hash(&new.password, from)?;
-        let user = User { password: Some(password), ..user };
+        let user = User { password: Some(password), groups: vec![self.group_at(new.book.as_deref())?], ..user };
         self.add_user(user.clone())?;
         Ok(user)
     }
@@ -44,7 +46,8 @@ impl People {
         let User { login, full_name, email, .. } = user;
         let registration =
             Registration { id, login, full_name, email, from: from.to_string(), at: now(), taken: false, author: false };
-        let waiting = Waiting { registration, password: self.hash(&new.password, from)? };
+        let group = self.group_at(new.book.as_deref())?;
+        let waiting = Waiting { registration, password: self.hash(&new.password, from)?, group };
         self.write(KIND, &waiting.registration.id, &waiting, Some(0))?;
         Ok(waiting.registration)
     }
@@ -66,7 +69,7 @@ impl People {
     /// Makes a user of a registration. A login or full name that is taken is an error, and the registration stays.
     pub fn approve(&self, id: &str) -> Result<User> {
         let record = self.store.record(KIND, id)?.ok_or_else(|| no_registration(id))?;
-        let Waiting { registration, password } = PeopleError::read(KIND, id, record.value)?;
+        let Waiting { registration, password, group } = PeopleError::read(KIND, id, record.value)?;
         let Registration { login, full_name, email, .. } = registration;
         if self.is_name_of_another("", &login)? {
             return Err(PeopleError::IsThere(login));
@@ -74,7 +77,7 @@ impl People {
         if self.is_name_of_another("", &full_name)? && !full_name.is_empty() {
             return Err(PeopleError::Invalid(format!("the name '{full_name}' is that of another user: refuse the registration")));
         }
-        let user = User { full_name, email, password: Some(password), ..User::new(&login) };
+        let user = User { full_name, email, password: Some(password), groups: vec![group], ..User::new(&login) };
         self.add_user(user.clone())?;
         self.store.drop_record(KIND, id)?;
         Ok(user)
@@ -96,7 +99,7 @@ impl People {
             let text = "the logbook has no users yet: its owner makes the first one with 'tampu book users add LOGIN --admin'";
             return Err(PeopleError::Invalid(text.to_owned()));
         }
-        let NewAccount { login, full_name, email, password } = new;
+        let NewAccount { login, full_name, email, password, .. } = new;
         let user = User { full_name: full_name.clone(), email: email.clone(), ..User::new(login) };
         user.check()?;
         if !is_mail_address(email) {
@@ -107,6 +110,19 @@ impl People {
             return Err(BadPassword::Short.into());
         }
         Ok(user)
+    }
+
+    /// Returns the group of a person who registers at a book, or outside of books.
+    fn group_at(&self, book: Option<&str>) -> Result<String> {
+        let known = self.known()?;
+        let group = match book {
+            Some(name) => {
+                let found = known.books.iter().find(|(known, _)| same_name(known, name));
+                found.and_then(|(_, policy)| policy.password_file()).map(|file| known.files.group(file))
+            }
+            None => known.files.only_group(),
+        };
+        Ok(group.unwrap_or_else(|| SELF_REGISTERED.to_owned()))
     }
 
     fn take_registration(&self, from: IpAddr) -> Result<()> {

@@ -8,13 +8,27 @@ use super::{
         access::{Access, EVERY_BOOK},
         elog_rules::ElogRules,
         error::{PeopleError, Result},
+        login_policy::LoginPolicy,
         outside::all_groups,
+        password_files::PasswordFiles,
         principal::{Credentials, Principal},
         user::User,
     },
     Cache, People,
 };
 use crate::book::{Book, same_name};
+
+/// Returns the rights that grants give to a user. In a book whose password file does not have the user, those are the rights
+/// of a guest, and those of grants by name.
+fn given(files: &PasswordFiles, policy: &LoginPolicy, access: &Access, user: (&str, &[String]), guests: &[Right]) -> Vec<Right> {
+    let (login, groups) = user;
+    if policy.password_file().is_none_or(|file| files.admit(file, groups)) {
+        return access.rights(login, groups, guests);
+    }
+    let mut may = policy.leaves("", access.rights("", &[], guests));
+    may.extend(access.rights_by_name(login, groups));
+    Right::ALL.into_iter().filter(|right| may.contains(right)).collect()
+}
 
 impl People {
     pub(super) fn principal(&self, user: &User, by: Credentials) -> Result<Principal> {
@@ -27,7 +41,7 @@ impl People {
             let mut may = match is_admin {
                 true => Right::ALL.to_vec(),
                 false => {
-                    let mut may = self.access_in(&known, book).rights(&user.login, &groups, guests);
+                    let mut may = given(&known.files, policy, &self.access_in(&known, book), (&user.login, &groups), guests);
                     outside.add_to(book, &mut may);
                     policy.leaves(&user.login, may)
                 }
@@ -81,6 +95,11 @@ impl People {
     pub(super) fn access_in(&self, known: &Cache, book: &str) -> Access {
         let found = known.access.get(&book.to_lowercase()).or_else(|| known.access.get(EVERY_BOOK));
         found.cloned().unwrap_or_else(Access::usual)
+    }
+
+    /// Returns the password files that the logbooks name.
+    pub fn password_files(&self) -> Result<PasswordFiles> {
+        Ok(self.known()?.files.clone())
     }
 
     /// Returns whether the configuration of a book opens it to clients at an address; a book that does not exist is closed to nobody.
