@@ -22,8 +22,6 @@ ADMIN = {"listUsers", "addUser", "dropUser", "changeUser", "setPassword", "setGr
 BOOK_ADMIN = {"putBook", "setAccess", "getAccess"}
 WRITES = {"postEntry", "editEntry", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate"}
 READS = {"getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLock", "listTemplates", "getTemplate"}
-LOGIN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "endSessions", "upload", "dropUpload",
-         "changePassword", "logout"}
 
 
 def main():
@@ -46,12 +44,12 @@ def main():
         site.must(f"/books/B/entries/{number}/attachments?name=a.txt", b"the secret text", headers={"If-Match": "*"})
         before = state(site, number)
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../spec/book-api.json"), encoding="utf-8") as file:
-            routes = [(path, method, route["operationId"]) for path, methods in json.load(file)["paths"].items()
+            routes = [(path, method, route["operationId"], {} not in route["security"]) for path, methods in json.load(file)["paths"].items()
                       for method, route in methods.items() if isinstance(route, dict) and "operationId" in route]
         check(f"the document has {len(routes)} routes", len(routes) >= 54)
         for caller, token in tokens.items():
             wrong = []
-            for path, method, name in routes:
+            for path, method, name, _ in routes:
                 if name in ("streamSearch", "logout"):
                     continue
                 real = path.format(book="B", id=number, number=0, name="x", sha="0" * 64, login="writer", group="g", link="run:1", line=1, rule=1)
@@ -65,6 +63,8 @@ def main():
             check(f"{caller}: {len(routes)} routes: {wrong}", not wrong)
         check("nothing was changed by callers without the right", state(site, number) == before)
         others(site, tokens)
+        narrow(site, routes)
+        lost(site)
         ends(site)
         site.alive()
     finally:
@@ -123,6 +123,96 @@ def others(site, tokens):
     check(f"a thread with a reply of another is not deleted: {answer.status}", answer.status == 403)
     answer = site.ask(f"/books/B/entries/{reply - 1}/move", {"to": "Other", "replies": True}, token=tokens["writer"])
     check(f"nor moved into a closed book: {answer.status}", answer.status in (403, 404))
+
+
+# Routes outside of logbooks that need no login and change something; the handlers ask for rights.
+OPEN = {"login", "logout", "upload", "dropUpload", "undeleteBook", "purgeBook"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def narrow(site, routes):
+    """A token with fewer rights or logbooks than its user uses nothing of the user's own, on any route and any page."""
+    for book in ("Mine", "Qhidden"):
+        site.make_book(book)
+        site.must(f"/books/{book}/access", {"grants": [{"to": "user:own", "may": ["read", "write", "edit-own"]}]}, "PUT")
+    whole = site.make_user("own")
+    session = site.ask("/login", {"login": "own", "password": "correct horse battery"})
+    browser = {"Cookie": session.headers["set-cookie"].split(";")[0], "X-Tampu-Form": session.json()["form"]}
+    draft = site.must("/drafts", {"book": "Qhidden", "text": "words of a draft"}, token=whole)["number"]
+    search, rule = site.must("/searches/kept", {"q": "wordsofasearch"}, "PUT", token=whole), site.must("/users/own/rules", {"query": "wordsofarule"}, token=whole)
+    site.must("/users/own/quiet", {"from": "22:00", "to": "06:00"}, "PUT", token=whole)
+    file = site.must("/uploads", b"bytes of an upload", token=whole)["sha"]
+    held = site.post("held", "Mine", token=whole)
+    site.must(f"/books/Mine/entries/{held}/lock", {}, "PUT", token=whole)
+
+    def own():
+        """Everything of the user, as the user sees it."""
+        seen = [site.must(path, token=whole) for path in ("/drafts", "/searches", "/users/own/rules", f"/books/Mine/entries/{held}/lock")]
+        tokens = [token["id"] for token in site.must("/tokens", token=whole)]
+        return seen, tokens, site.ask("/whoami", headers=browser).json()["by"]
+
+    tokens = {"read only": site.make_token("own", ["read"]), "of one logbook": site.make_token("own", [], ["Mine"]),
+              "both": site.make_token("own", ["read"], ["Mine"])}
+    before = own()
+    check("the user has things of their own", len(before[0][0]) == 1 and search and before[2] == "session")
+    values = {"book": "Mine", "id": held, "number": draft, "name": "kept", "sha": file, "login": "own", "group": "g", "link": "run:1", "line": 1, "rule": rule["id"]}
+    secrets = (b"words of a draft", b"wordsofasearch", b"wordsofarule", b"bytes of an upload")
+    for caller, token in tokens.items():
+        wrong, tried = [], 0
+        for path, method, name, needs_login in routes:
+            if name in ("streamSearch", "logout", "login") or "{book}" in path and name != "unlock":
+                continue
+            # The id of a token, and of a signed entry.
+            given = {**values, "id": before[1][0] if "tokens" in path else held}
+            body = BODIES.get(name, b"x" if name in ("upload", "check") else None)
+            answer = site.ask(path.format(**given), body, method.upper(), token=token, headers={"If-Match": "*"})
+            tried += 1
+            refused = answer.status == 403
+            changes = method != "get" and not needs_login
+            if answer.status >= 500 or any(secret in answer.body for secret in secrets) or b"Qhidden" in answer.body and caller != "read only":
+                wrong.append((name, answer.status, "shown"))
+            elif needs_login and name != "unlock" and not refused:
+                wrong.append((name, answer.status))
+            elif changes and name not in OPEN:
+                wrong.append((name, "a route that this test does not know"))
+            elif name in ("undeleteBook", "purgeBook", "listDeletedBooks") and not refused:
+                wrong.append((name, answer.status))
+            elif name in ("dropUpload", "upload", "unlock") and caller != "of one logbook" and not refused:
+                wrong.append((name, answer.status))
+        check(f"a token {caller}: {tried} routes outside of logbooks: {wrong}", tried > 40 and not wrong)
+        for form in ("cmd=Logout&everywhere=1", "cmd=Save&config=own&new_full_name=x&new_user_email=a@b.example&password=x", "cmd=Save&config=own&rule_act=add&about=all&digest=off",
+                     f"cmd=Drop+draft&draft_id={draft}", f"cmd=Save&draft=1&scripted=1&draft_id={draft}&Author=x&Text=overwritten"):
+            for page in ("/elog/", "/elog/Mine/"):
+                site.ask(page, form.encode(), token=token, headers=FORM)
+        for page in ("/elog/?cmd=Config", "/elog/Mine/?cmd=Config", f"/elog/Mine/?cmd=New&draft={draft}", "/elog/Mine/", "/elog/Qhidden/"):
+            answer = site.ask(page, token=token)
+            check(f"a token {caller}: {page} shows nothing of the user ({answer.status})", not any(secret in answer.body for secret in secrets))
+        if caller != "of one logbook":
+            check(f"a token {caller} changed nothing of the user", own() == before)
+    # A token with the right to write in the logbook may release the user's lock and save drafts there, and no more.
+    after = own()
+    kept = [draft for draft in after[0][0] if draft["book"] == "Qhidden"]
+    check("a token of one logbook changed nothing of the others", (kept, after[0][1:3], after[1], after[2]) == (before[0][0], before[0][1:3], before[1], before[2]))
+
+
+def lost(site):
+    """A user who has lost the right to a logbook reads it no more, by things of their own that were made before."""
+    site.make_book("Left")
+    grant = lambda may: site.must("/books/Left/access", {"grants": [{"to": "user:left", "may": may}]}, "PUT")
+    grant(["read", "write", "edit-own", "edit-any"])
+    token = site.make_user("left")
+    number = site.post("of the others", "Left")
+    draft = site.must("/drafts", {"book": "Left", "edits": number, "text": "of the others, changed"}, token=token)["number"]
+    kept = site.must("/drafts", {"book": "Left", "text": "mine"}, token=token)["number"]
+    check("drafts are listed", len(site.must("/drafts", token=token)) == 2)
+    grant([])
+    check("drafts of a logbook that was closed are not", site.must("/drafts", token=token) == [])
+    check("nor are they changed", site.ask(f"/drafts/{draft}", {"book": "B", "text": "x"}, "PUT", token=token).status in (403, 404))
+    page = site.ask(f"/elog/Left/?cmd=New&draft={draft}", token=token)
+    check(f"nor shown by a page ({page.status})", b"of the others" not in page.body)
+    check("they can be deleted", site.ask(f"/drafts/{kept}", method="DELETE", token=token).status == 204)
+    grant(["read"])
+    check("and the rest is there again with the right", [one["number"] for one in site.must("/drafts", token=token)] == [draft])
 
 
 def ends(site):

@@ -47,7 +47,7 @@ mod page;
 mod resume;
 
 pub use page::show;
-pub use resume::{dropped, kept};
+pub use resume::{drop_draft, dropped, kept};
 
 /// Answers with an empty form, filled with the book's presets.
 pub fn new(request: &BookRequest<'_>) -> Response {

@@ -86,25 +86,20 @@ pub fn answer(request: &BookRequest<'_>, incoming: HttpRequest<'_>) -> Response 
     let limits = FormLimits { file: total, total, ..FormLimits::default() };
     // Programs name their user before they send files; from a user who may not write, no file is accepted.
     let mut refused = None;
-    let mut welcome = |form: &ReceivedForm| {
-        let may_write = |caller: &Caller| {
-            [Right::Write, Right::EditOwn, Right::EditAny].iter().any(|right| caller.rights.may(*right, &request.book.name))
-        };
-        match named(request, form) {
-            Ok(Some(caller)) if may_write(&caller) => true,
-            Ok(None) if may_write(request.caller) => true,
-            Ok(Some(caller)) => {
-                refused = Some(Box::new(not_allowed(&request.as_program(&caller))));
-                false
-            }
-            Ok(None) => {
-                refused = Some(Box::new(not_allowed(request)));
-                false
-            }
-            Err(answer) => {
-                refused = Some(answer);
-                false
-            }
+    let mut welcome = |form: &ReceivedForm| match named(request, form) {
+        Ok(Some(caller)) if may_write(request, &caller) => true,
+        Ok(None) if may_write(request, request.caller) => true,
+        Ok(Some(caller)) => {
+            refused = Some(Box::new(not_allowed(&request.as_program(&caller))));
+            false
+        }
+        Ok(None) => {
+            refused = Some(Box::new(not_allowed(request)));
+            false
+        }
+        Err(answer) => {
+            refused = Some(answer);
+            false
         }
     };
     let form = match received(request, incoming, &limits, &mut welcome) {
@@ -119,6 +114,11 @@ pub fn answer(request: &BookRequest<'_>, incoming: HttpRequest<'_>) -> Response 
         Ok(Some(caller)) => perform(&request.as_program(&caller), form),
         Err(answer) => *answer,
     }
+}
+
+/// Returns true if a caller may change something in the logbook.
+fn may_write(request: &BookRequest<'_>, caller: &Caller) -> bool {
+    [Right::Write, Right::EditOwn, Right::EditAny].iter().any(|right| caller.rights.may(*right, &request.book.name))
 }
 
 /// Rejects a caller who may not post.
@@ -273,7 +273,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::Logout, _) => login::logout(request, Some(&request.book), form.get(login::EVERYWHERE).is_some()),
         (PageCommand::Admin, _) => book_config::act(request, &form),
         (PageCommand::Config | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
-        (PageCommand::Back, Some(id)) => {
+        (PageCommand::Back, Some(id)) if may_write(request, request.caller) => {
             match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &conflict::holder(request, &form)) {
                 Ok(()) => response::redirect(&request.address(&id.to_string())),
                 Err(error) => request.failed(&error),

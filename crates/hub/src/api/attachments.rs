@@ -12,7 +12,7 @@ use serde::Serialize;
 use tampu_logbook::{
     attachment::{Attachment, Sha, plain_name},
     client::address::encoded,
-    people::{Resource, Verb},
+    people::{Resource, Right, Verb},
     store::{
         StoreError,
         quota::{Quota, Used},
@@ -53,6 +53,7 @@ pub const ROUTES: &[Route] = &[
         what: "Deletes an uploaded file that no entry has",
         gives: (204, Nothing),
         act: |call| {
+            check_sender(call)?;
             let sha = Sha::try_from(call.var(0).to_owned()).map_err(|error| Problem::bad("path", error.to_string()))?;
             let gone = || Problem::new(StatusCode::NOT_FOUND, "not-there", "you have uploaded no such file");
             call.api.staging.take(&call.by(), &sha).map(drop).ok_or_else(gone)?;
@@ -123,15 +124,18 @@ fn fits(call: &Call<'_>, size: u64) -> Result<(), Problem> {
     Ok(quota.check(used, size, "", &by).map_err(|over| StoreError::OverQuota(Box::new(over)))?)
 }
 
-fn upload(call: &mut Call<'_>) -> Result<Answer, Problem> {
-    // A caller who may post nowhere has no use for an upload.
-    if call.who().rights.books(tampu_logbook::people::Right::Write).is_empty() {
-        let (status, kind) =
-            if call.who().is_guest() { (StatusCode::UNAUTHORIZED, "log-in") } else { (StatusCode::FORBIDDEN, "no-right") };
-        return Err(
-            Problem::new(status, kind, "you may post to no logbook").help("log in, or ask an administrator for the right")
-        );
+/// Rejects callers who may post nowhere: they have no use for uploads.
+fn check_sender(call: &Call<'_>) -> Result<(), Problem> {
+    if !call.who().rights.books(Right::Write).is_empty() {
+        return Ok(());
     }
+    let (status, kind) =
+        if call.who().is_guest() { (StatusCode::UNAUTHORIZED, "log-in") } else { (StatusCode::FORBIDDEN, "no-right") };
+    Err(Problem::new(status, kind, "you may post to no logbook").help("log in, or ask an administrator for the right"))
+}
+
+fn upload(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    check_sender(call)?;
     let limit = limit(call);
     // A long file is not received in vain.
     fits(call, announced(call))?;

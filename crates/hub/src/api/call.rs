@@ -17,8 +17,8 @@ use tampu_logbook::{
     entry::EntryRef,
     mail::Outbox,
     people::{
-        ElogCommand, ElogRules, People, PeopleError, Principal, Resource, Verb, ask, decide::Refused, elog_rules::ElogDenial,
-        principal::Credentials, user::check_name, written,
+        ElogCommand, ElogRules, People, PeopleError, Principal, Resource, Right, Verb, ask, decide::Refused,
+        elog_rules::ElogDenial, principal::Credentials, user::check_name, written,
     },
     render::cache::RenderCache,
     store::Store,
@@ -324,6 +324,19 @@ impl Call<'_> {
             }
             _ => error.into(),
         })
+    }
+
+    /// Checks that the caller's token, if there is one, leaves one of these rights in a logbook. The caller may have none of
+    /// them.
+    pub fn check_token(&self, book: &str, rights: &[Right]) -> Result<(), Problem> {
+        match &self.who().by {
+            Credentials::Token(token) if !rights.iter().any(|right| token.leaves(book, *right)) => {
+                let detail = format!("this token of '{}' cannot change anything in the logbook '{book}'", self.who().login);
+                let problem = Problem::new(StatusCode::FORBIDDEN, "no-right", detail).at("header Authorization");
+                Err(problem.help("use a token that can, or log in with the password"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the attributes of a logbook that the caller sees; `None` stands for all.

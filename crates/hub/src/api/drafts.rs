@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_logbook::{
     entry::{Draft, Encoding, Lock, MAX_ATTACHMENTS, MAX_LINKS},
-    people::{Resource, Verb},
+    people::{Resource, Right, Verb},
 };
 
 use super::{
@@ -49,6 +49,7 @@ pub const ROUTES: &[Route] = &[
         login: Login::Required,
         act: |call| {
             let entry = entries::readable(call)?;
+            call.check_token(&entry.at.book, &[Right::Write, Right::EditOwn, Right::EditAny])?;
             call.api.store.unlock(&entry.at, &call.by())?;
             nothing()
         },
@@ -57,10 +58,10 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/drafts",
         id: "listDrafts",
-        what: "Lists the caller's drafts, the last saved first",
+        what: "Lists the caller's drafts in logbooks that the caller may read, the last saved first",
         gives: (200, json_of::<Vec<Draft>>()),
         login: Login::Required,
-        act: |call| ok(&call.api.store.drafts(&call.who().login)?),
+        act: |call| ok(&readable_drafts(call)?),
         ..GET
     },
     Route {
@@ -84,7 +85,7 @@ pub const ROUTES: &[Route] = &[
         login: Login::Required,
         act: |call| {
             let number = call.number(0, "number of a draft")?;
-            if !call.api.store.drafts(&call.who().login)?.iter().any(|draft| draft.number == number) {
+            if !readable_drafts(call)?.iter().any(|draft| draft.number == number) {
                 return Err(gone());
             }
             save(call, number)
@@ -105,6 +106,14 @@ pub const ROUTES: &[Route] = &[
         ..DELETE
     },
 ];
+
+/// Returns the caller's drafts, without those of logbooks that the caller may not read now: a draft of a change has the
+/// text of the entry.
+fn readable_drafts(call: &Call<'_>) -> Result<Vec<Draft>, Problem> {
+    let mut drafts = call.api.store.drafts(&call.who().login)?;
+    drafts.retain(|draft| call.who().rights.may(Right::Read, &draft.book));
+    Ok(drafts)
+}
 
 /// Longest lock, in seconds.
 const LONGEST_LOCK: u64 = 24 * 3600;

@@ -245,6 +245,82 @@ fn a_token_is_no_more_than_it_says() {
 }
 
 #[test]
+fn a_token_with_fewer_rights_uses_nothing_of_its_user() {
+    let site = Site::new();
+    site.shift();
+    site.owner().put("/books/Closed", json!({ "name": "Closed", "attributes": [] })).is(201);
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let narrow = |may: &[&str]| {
+        let said = json!({ "login": "zoe", "comment": "x", "may": may, "books": ["Shift"] });
+        let made = site.owner().post("/tokens", said).is(201).json();
+        site.anybody().with("authorization", &format!("Bearer {}", made["secret"].as_str().unwrap()))
+    };
+    let (reader, writer) = (narrow(&["read"]), narrow(&["read", "write"]));
+    // The logbooks of others have no name for it.
+    let names = |client: &Client| {
+        let told = client.get("/whoami/explain").is(200).json();
+        told["books"].as_array().unwrap().iter().map(|one| one["book"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((names(&zoe).len(), names(&reader)), (2, vec!["Shift".to_owned()]));
+    // A file that waits for its entry, and a lock.
+    let sha = zoe.send("POST", "/uploads", b"bytes").is(201).json()["sha"].as_str().unwrap().to_owned();
+    reader.delete(&format!("/uploads/{sha}")).is(403);
+    let id = zoe.entry("hello");
+    zoe.put(&format!("/books/Shift/entries/{id}/lock"), json!({})).is(200);
+    reader.delete(&format!("/books/Shift/entries/{id}/lock")).is(403);
+    // Pages: sessions, and drafts of other logbooks.
+    let session = site.anybody().post("/login", json!({ "login": "zoe", "password": PASSWORD })).is(200);
+    let browser = site.anybody().with("cookie", &session.cookie());
+    let number = |book: &str, text: &str| {
+        zoe.post("/drafts", json!({ "book": book, "text": text })).is(201).json()["number"].as_str().unwrap().to_owned()
+    };
+    let (here, closed) = (number("Shift", "here"), number("Closed", "closed"));
+    for client in [&reader, &writer] {
+        let typed = client.with("content-type", "application/x-www-form-urlencoded");
+        for form in [
+            "cmd=Logout&everywhere=1".to_owned(),
+            format!("cmd=Back&edit_id={id}"),
+            format!("cmd=Drop+draft&draft_id={closed}"),
+            format!("cmd=Submit&draft=1&draft_id={closed}&Author=x&Text=overwritten"),
+            format!("cmd=Submit&draft_id={closed}&Author=x&Text=posted"),
+        ] {
+            let said = typed.send("POST", "/elog/Shift/", form.as_bytes());
+            assert!(said.status < 500, "{form}: {said:?}");
+        }
+        let is_held = zoe.get(&format!("/books/Shift/entries/{id}/lock")).json()["by"] == "zoe";
+        assert_eq!(is_held, std::ptr::eq(client, &reader), "only a token that may write gives the lock back");
+    }
+    assert_eq!(browser.get("/whoami").json()["by"], "session");
+    let kept = zoe.get("/drafts").json();
+    let texts: Vec<&str> = kept.as_array().unwrap().iter().map(|draft| draft["text"].as_str().unwrap()).collect();
+    assert!(texts.contains(&"closed") && texts.contains(&"here") && texts.contains(&"overwritten"), "{texts:?}");
+    // In its own logbook, a token that may write has the drafts of the pages.
+    let typed = writer.with("content-type", "application/x-www-form-urlencoded");
+    typed.send("POST", "/elog/Shift/", format!("cmd=Drop+draft&draft_id={here}").as_bytes());
+    assert!(!zoe.get("/drafts").json().to_string().contains("here"));
+}
+
+#[test]
+fn drafts_of_a_logbook_are_read_with_the_right_to_read_it() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let draft = zoe.post("/drafts", json!({ "book": "Shift", "text": "a secret, changed" })).is(201).json()["number"].clone();
+    let path = format!("/drafts/{}", draft.as_str().unwrap());
+    let grant = |may: &[&str]| {
+        site.owner().put("/books/Shift/access", json!({ "grants": [{ "to": "user:zoe", "may": may }] })).is(200);
+    };
+    grant(&[]);
+    assert_eq!(zoe.get("/drafts").is(200).json(), json!([]));
+    site.owner().put("/books/Open", json!({ "name": "Open", "attributes": [] })).is(201);
+    zoe.put(&path, json!({ "book": "Open", "text": "x" })).is(404);
+    grant(&["read"]);
+    assert_eq!(zoe.get("/drafts").is(200).json()[0]["text"], "a secret, changed");
+    grant(&[]);
+    zoe.delete(&path).is(204);
+}
+
+#[test]
 fn a_token_is_made_with_the_password_and_ends_with_it() {
     let site = Site::new();
     let zoe = site.user(json!({ "login": "zoe" }));

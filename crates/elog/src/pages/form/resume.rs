@@ -4,6 +4,7 @@ use http::StatusCode;
 use tampu_logbook::{
     book::same_name,
     entry::{Content, Draft},
+    store::StoreError,
 };
 
 use crate::pages::{
@@ -55,14 +56,35 @@ fn resume(request: &BookRequest<'_>, draft: Draft) -> Result<Response, Box<Respo
     Ok(show(request, &form, StatusCode::OK))
 }
 
+/// Returns the number of a form's draft, if the caller has a draft of this number in this logbook. A number of another
+/// logbook counts as none.
+fn own_number(request: &BookRequest<'_>, sent: &ReceivedForm) -> Result<Option<i64>, StoreError> {
+    let Ok(number) = sent.text(NUMBER).parse::<i64>() else { return Ok(None) };
+    let drafts = request.site.store.drafts(request.by())?;
+    let is_own = |draft: &Draft| draft.number == number && same_name(&draft.book, &request.book.name);
+    Ok(drafts.iter().any(is_own).then_some(number))
+}
+
+/// Deletes the draft of a form.
+pub fn drop_draft(request: &BookRequest<'_>, sent: &ReceivedForm) -> Result<(), StoreError> {
+    if let Some(number) = own_number(request, sent)? {
+        request.site.store().drop_draft(request.by(), number)?;
+    }
+    Ok(())
+}
+
 /// Saves a form as a draft. A script gets its number, as ELOG's pages expect it; others the form again.
 pub fn kept(request: &BookRequest<'_>, sent: &ReceivedForm, mut form: EntryForm) -> Response {
     if request.caller.login.is_empty() {
         return layout::error(request, StatusCode::FORBIDDEN, "Error: log in to save drafts");
     }
     let edits = form.of.filter(|_| form.occasion == FormOccasion::Edit);
+    let number = match own_number(request, sent) {
+        Ok(number) => number.unwrap_or(0),
+        Err(error) => return request.failed(&error),
+    };
     let draft = Draft {
-        number: sent.text(NUMBER).parse().unwrap_or(0),
+        number,
         owner: request.by().to_owned(),
         book: request.book.name.clone(),
         edits,
@@ -84,9 +106,8 @@ pub fn kept(request: &BookRequest<'_>, sent: &ReceivedForm, mut form: EntryForm)
 
 /// Deletes a draft of the caller, and answers with the form of a new entry.
 pub fn dropped(request: &BookRequest<'_>, sent: &ReceivedForm) -> Response {
-    let number = sent.text(NUMBER).parse().unwrap_or(0);
-    match request.site.store().drop_draft(request.by(), number) {
-        Ok(_) => response::redirect(&request.address("?cmd=New")),
+    match drop_draft(request, sent) {
+        Ok(()) => response::redirect(&request.address("?cmd=New")),
         Err(error) => request.failed(&error),
     }
 }

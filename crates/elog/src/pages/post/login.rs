@@ -15,6 +15,7 @@ use tampu_logbook::{
 };
 
 use crate::pages::{
+    account::session_user::SessionUser,
     address::escape,
     html::put,
     layout, login_form, refusal,
@@ -123,8 +124,12 @@ fn after_logout(request: &PageRequest<'_>, book: Option<&Book>) -> String {
 /// The parameter that ends all sessions of the user.
 pub const EVERYWHERE: &str = "everywhere";
 
-/// Ends the session, or all sessions of the user.
+/// Ends the session, or all sessions of the user. All end for a caller with a session alone: a token may have fewer rights
+/// than its user.
 pub fn logout(request: &PageRequest<'_>, book: Option<&Book>, everywhere: bool) -> Response {
+    if everywhere && let Err(asked) = SessionUser::of(request) {
+        return *asked;
+    }
     let mut answer = response::redirect(&after_logout(request, book));
     if let (Some(people), Some(secret)) = (&request.site.people, &request.session)
         && let Err(error) = people.log_out(secret)

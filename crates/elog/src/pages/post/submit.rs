@@ -88,9 +88,7 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
         Some(old) => edit(request, form, old, content, uploads)?,
         None => post(request, form, &task, content, uploads)?,
     };
-    if let Ok(number) = form.text("draft_id").parse::<i64>() {
-        request.site.store().drop_draft(request.by(), number).map_err(|error| failed(request, &error))?;
-    }
+    form::drop_draft(request, form).map_err(|error| failed(request, &error))?;
     let edited = task.old.is_some() && !form.is("resubmit");
     let mailed = mails::after(request, task.occasion, form.text("suppress"), id, edited);
     if task.old.is_some() || task.parent.is_some() {
