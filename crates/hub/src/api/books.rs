@@ -2,10 +2,14 @@
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tampu_logbook::{
     book::{Book, change::BookEdit, same_name},
-    people::{Access, Resource, Right, Verb, access::EVERY_BOOK},
+    people::{
+        Access, Resource, Right, Verb,
+        access::{EVERY_BOOK, EditPolicy, Grant},
+    },
+    signature::policy::SigningPolicy,
     store::{BookInfo, StoreError},
 };
 
@@ -57,15 +61,11 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/books/{book}/access",
         id: "setAccess",
-        what: "Sets the access rules of a logbook, and how long its entries can be changed",
-        takes: json_of::<Access>(),
+        what: "Sets the access rules of a logbook, and how long its entries can be changed. The rules for signatures stay if 'signing' is missing; \
+               another one needs an administrator of the site",
+        takes: json_of::<NewAccess>(),
         gives: (200, json_of::<Access>()),
-        act: |call| {
-            may_administer(call, call.var(0))?;
-            let access: Access = call.json()?;
-            call.api.people.set_access(call.var(0), &access)?;
-            ok(&access)
-        },
+        act: set_access,
         ..PUT
     },
 ];
@@ -104,6 +104,40 @@ fn may_administer(call: &Call<'_>, book: &str) -> Result<(), Problem> {
         return call.need_admin();
     }
     call.ask(Verb::Administer, Resource::Book(book))
+}
+
+/// Access rules to set.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewAccess {
+    /// The grants; the rights of several grants add up.
+    #[serde(default)]
+    grants: Vec<Grant>,
+    /// True if guests also have the rights that the site's setting gives them.
+    #[serde(default)]
+    site_guests: bool,
+    /// The rule for changes of entries.
+    #[serde(default)]
+    policy: EditPolicy,
+    /// The rules for signatures; without them, the present ones stay.
+    #[serde(default)]
+    signing: Option<SigningPolicy>,
+}
+
+fn set_access(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let book = call.var(0).to_owned();
+    may_administer(call, &book)?;
+    let NewAccess { grants, site_guests, policy, signing } = call.json()?;
+    let present = call.api.people.access(&book)?.0.signing;
+    let signing = signing.unwrap_or_else(|| present.clone());
+    if signing != present && !call.who().admin {
+        let detail = "the rules for signatures are set by an administrator of the site";
+        let problem = Problem::new(StatusCode::FORBIDDEN, "no-right", detail).at("body signing");
+        return Err(problem.help("leave 'signing' out: the present rules stay"));
+    }
+    let access = Access { grants, site_guests, policy, signing };
+    call.api.people.set_access(&book, &access)?;
+    ok(&access)
 }
 
 fn put(call: &mut Call<'_>) -> Result<Answer, Problem> {

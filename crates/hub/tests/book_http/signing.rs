@@ -66,6 +66,30 @@ fn a_person_signs_with_the_password_and_a_meaning_that_the_person_has() {
 }
 
 #[test]
+fn who_administers_a_logbook_does_not_say_who_signs() {
+    let (site, _, max) = site(true);
+    let owner = site.owner();
+    let mut access = owner.get("/books/Shift/access").json();
+    let signing = access["signing"].clone();
+    access["grants"] = json!([{ "to": "user:max", "may": ["read", "write", "admin"] }]);
+    owner.put("/books/Shift/access", access).is(200);
+    // Rights alone leave the rules for signatures as they are; so does the whole, sent back.
+    let grants = json!([{ "to": "user:max", "may": ["read", "write", "admin"] }, { "to": "user:zoe", "may": ["read"] }]);
+    max.put("/books/Shift/access", json!({ "grants": grants })).is(200);
+    let mut whole = max.get("/books/Shift/access").is(200).json();
+    assert_eq!(whole["signing"], signing);
+    max.put("/books/Shift/access", whole.clone()).is(200);
+    for other in [json!({}), json!({ "meanings": [{ "meaning": "approved", "by": ["user:max"] }] })] {
+        whole["signing"] = other;
+        assert_eq!(max.put("/books/Shift/access", whole.clone()).is(403).problem(), "no-right");
+    }
+    assert_eq!(owner.get("/books/Shift/access").json()["signing"], signing);
+    whole["signing"] = json!({});
+    owner.put("/books/Shift/access", whole).is(200);
+    assert_eq!(owner.get("/books/Shift/access").json()["signing"], json!(null));
+}
+
+#[test]
 fn a_signed_entry_that_is_locked_is_only_answered() {
     let (site, zoe, max) = site(true);
     let id = zoe.entry("the beam is stable");

@@ -116,7 +116,10 @@ impl Client {
 
     /// Sets the access rules of a book, or with `*` the default.
     pub fn set_access(&self, book: &str, access: &Access) -> Result<()> {
-        self.call("PUT", &format!("/books/{}/access", encoded(book)), Some(&to_json(access)?), &[]).map(drop)
+        let mut body = to_json(access)?;
+        // Without this part, the present rules for signatures would stay.
+        body["signing"] = to_json(&access.signing)?;
+        self.call("PUT", &format!("/books/{}/access", encoded(book)), Some(&body), &[]).map(drop)
     }
 
     /// The tokens of a user.
