@@ -147,6 +147,30 @@ fn a_link_ends_with_the_password_and_its_time() {
     assert!(people.check_reset("zoe", &third).is_err());
 }
 
+#[test]
+fn a_request_of_somebody_else_leaves_the_link_valid() {
+    let office = Office::new(CFG, URL);
+    let people = &office.visitors.people;
+    let ask = || {
+        office.ask("zoe");
+        let (_, text) = office.mail();
+        let store = &office.visitors.desk.store;
+        let mut value = store.record(KIND, "zoe").unwrap().unwrap().value;
+        // The next request is far enough away.
+        value["made"] = tampu_types::Time(now().0 - 200 * 1_000_000_000).to_rfc3339().into();
+        store.put_record(KIND, "zoe", &value, None).unwrap();
+        key(&text).to_owned()
+    };
+    let keys: Vec<String> = (0..4).map(|_| ask()).collect();
+    for key in &keys {
+        assert!(people.check_reset("zoe", key).is_ok());
+    }
+    people.use_reset("zoe", &keys[0], NEW, office.visitors.desk.caller.from).unwrap();
+    for key in &keys {
+        assert!(people.check_reset("zoe", key).is_err(), "the use of one ends all");
+    }
+}
+
 fn now() -> tampu_types::Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     tampu_types::Time::from_unix(since.as_secs() as i64, since.subsec_nanos())

@@ -1,7 +1,7 @@
 //! A forgotten password: the request for a link, and the link, which sets a new password once.
 //!
-//! The store keeps the digest of the link's secret. A link ends after [`LIFE`], with its use, with a newer link, with a new
-//! password, and with its user.
+//! The store keeps the digest of the link's secret. A link ends after [`LIFE`], with the use of any link, with a new
+//! password, and with its user. A newer link leaves it valid: anybody can ask for one, and must not end the user's.
 
 use std::time::Duration;
 
@@ -29,6 +29,34 @@ pub struct ResetLink {
     pub user: User,
     /// The secret of the link, which the store does not have.
     pub secret: String,
+}
+
+/// Links of a user that are kept: as many as can be made within [`LIFE`].
+pub(super) const MOST_LINKS: usize = LIFE.as_secs().div_ceil(PAUSE.as_secs()) as usize;
+
+/// The links of a user as they are kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PendingResets {
+    #[serde(flatten)]
+    pub newest: PendingReset,
+    /// Older links that can still be used, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<PendingReset>,
+}
+
+impl PendingResets {
+    /// Puts a new link before the present ones, without those that have ended.
+    pub fn with(present: Option<PendingResets>, newest: PendingReset) -> PendingResets {
+        let older = present.into_iter().flat_map(|old| [old.newest].into_iter().chain(old.earlier));
+        let live = |link: &PendingReset| link.generation == newest.generation && link.is_within(LIFE, newest.made);
+        let earlier = older.filter(live).take(MOST_LINKS - 1).collect();
+        PendingResets { newest, earlier }
+    }
+
+    /// Returns the link with this digest. Digests of secrets are compared, whose time says nothing about the secret.
+    pub fn find(&self, digest: &str) -> Option<&PendingReset> {
+        std::iter::once(&self.newest).chain(&self.earlier).find(|link| link.digest == digest)
+    }
 }
 
 /// A link as it is kept.

@@ -9,7 +9,7 @@ use super::{
         error::{PeopleError, Result},
         password::{BadPassword, SHORTEST},
         registration::is_mail_address,
-        reset::{KIND, LIFE, MAX_WORKING, PAUSE, PendingReset, ResetLink},
+        reset::{KIND, LIFE, MAX_WORKING, PAUSE, PendingReset, PendingResets, ResetLink},
         token::{digest, secret},
         user::User,
     },
@@ -43,7 +43,7 @@ impl People {
         Ok(())
     }
 
-    /// Makes a link, in place of an earlier one of the user.
+    /// Makes a link, beside those of the user that can still be used.
     fn begin_reset(&self, name: &str) -> Result<Option<ResetLink>> {
         let name = name.trim();
         let users = self.users()?;
@@ -58,15 +58,13 @@ impl People {
         let Some(user) = user.filter(has_place) else { return Ok(None) };
         let present = self.store.record(KIND, &user.login)?;
         let version = present.as_ref().map_or(0, |record| record.version);
-        if let Some(record) = present {
-            let pending: PendingReset = PeopleError::read(KIND, &user.login, record.value)?;
-            if pending.is_within(PAUSE, now()) {
-                return Ok(None);
-            }
+        let present = present.map(|record| PeopleError::read::<PendingResets>(KIND, &user.login, record.value)).transpose()?;
+        if present.as_ref().is_some_and(|pending| pending.newest.is_within(PAUSE, now())) {
+            return Ok(None);
         }
         let secret = secret()?;
-        let pending = PendingReset { digest: digest(&secret), generation: user.generation, made: now() };
-        self.write(KIND, &user.login, &pending, Some(version))?;
+        let newest = PendingReset { digest: digest(&secret), generation: user.generation, made: now() };
+        self.write(KIND, &user.login, &PendingResets::with(present, newest), Some(version))?;
         Ok(Some(ResetLink { user: user.clone(), secret }))
     }
 
@@ -74,17 +72,16 @@ impl People {
     pub fn check_reset(&self, login: &str, secret: &str) -> Result<User> {
         let ended = || PeopleError::Ended("link for a new password", "ask for another one");
         let record = self.store.record(KIND, login)?.ok_or_else(ended)?;
-        let pending: PendingReset = PeopleError::read(KIND, login, record.value)?;
-        // Digests of secrets are compared, whose time says nothing about the secret.
-        let fits = pending.digest == digest(secret) && pending.is_within(LIFE, now());
-        let user = if fits { self.user(login).map_err(|_| ended())? } else { return Err(ended()) };
+        let pending: PendingResets = PeopleError::read(KIND, login, record.value)?;
+        let pending = pending.find(&digest(secret)).filter(|link| link.is_within(LIFE, now())).ok_or_else(ended)?;
+        let user = self.user(login).map_err(|_| ended())?;
         if user.generation != pending.generation || user.inactive || user.outside.is_some() {
             return Err(ended());
         }
         Ok(user)
     }
 
-    /// Sets the new password of a link's user, and ends the link, all sessions and all tokens of the user.
+    /// Sets the new password of a link's user, and ends all links, sessions and tokens of the user.
     pub fn use_reset(&self, login: &str, secret: &str, password: &str, from: IpAddr) -> Result<User> {
         self.check_reset(login, secret)?;
         if password.chars().count() < SHORTEST {
