@@ -158,7 +158,7 @@ def narrow(site, routes):
     values = {"book": "Mine", "id": held, "number": draft, "name": "kept", "sha": file, "login": "own", "group": "g", "link": "run:1", "line": 1, "rule": rule["id"]}
     secrets = (b"words of a draft", b"wordsofasearch", b"wordsofarule", b"bytes of an upload")
     for caller, token in tokens.items():
-        wrong, tried = [], 0
+        wrong, tried, unchanged = [], 0, own()
         for path, method, name, needs_login in routes:
             if name in ("streamSearch", "logout", "login") or "{book}" in path and name != "unlock":
                 continue
@@ -188,7 +188,7 @@ def narrow(site, routes):
             answer = site.ask(page, token=token)
             check(f"a token {caller}: {page} shows nothing of the user ({answer.status})", not any(secret in answer.body for secret in secrets))
         if caller != "of one logbook":
-            check(f"a token {caller} changed nothing of the user", own() == before)
+            check(f"a token {caller} changed nothing of the user", own() == unchanged)
     # A token with the right to write in the logbook may release the user's lock and save drafts there, and no more.
     after = own()
     kept = [draft for draft in after[0][0] if draft["book"] == "Qhidden"]
