@@ -2,8 +2,11 @@
 """Wrong passwords of strangers neither lock an owner out nor grow the hub, and an imported login cannot be told from an unknown one by its answer."""
 
 import base64
+import contextlib
 import os
+import socket
 import statistics
+import threading
 import time
 
 import loads
@@ -83,5 +86,52 @@ def main():
         site.close()
 
 
+def silent_provider():
+    """A provider of identities that takes connections and never answers, and guests who begin logins there."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    issuer, asked = f"http://127.0.0.1:{listener.getsockname()[1]}", []
+
+    def take():
+        with contextlib.suppress(OSError):
+            while True:
+                asked.append(listener.accept()[0])
+
+    threading.Thread(target=take, daemon=True).start()
+    site = Site("logins-provider", book=f'[[book.login]]\nname = "sso"\n[book.login.oidc]\nissuer = "{issuer}"\nclient_id = "tampu"\n')
+    try:
+        site.begin()
+        site.make_user("zoe", "the right password")
+        ended, begun = threading.Event(), []
+
+        def guest(source):
+            while not ended.is_set():
+                begun.append(site.ask("/login/oidc/sso", source=source, port=site.port).status)
+
+        guests = [threading.Thread(target=guest, args=(f"127.0.40.{at % 2 + 1}",), daemon=True) for at in range(8)]
+        for one in guests:
+            one.start()
+        until("guests wait for the provider", lambda: len(begun) > 8)
+        times, statuses = [], []
+        for _ in range(10):
+            at = time.monotonic()
+            statuses.append(site.ask("/login", {"login": "zoe", "password": "the right password"}, source="127.0.0.7").status)
+            times.append(time.monotonic() - at)
+        ended.set()
+        for one in guests:
+            one.join()
+        check(f"users of the logbook log in while a provider is silent: {statuses}, at most {max(times):.1f} s", statuses == [200] * 10)
+        check(f"guests are told so: {len(begun)} answers, {sorted(set(begun))}", set(begun) == {503})
+        check(f"most of them at once: {len(asked)} requests to the provider", len(asked) * 3 < len(begun))
+        site.alive()
+    finally:
+        site.close()
+        # Wakes the thread that takes connections.
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for one in asked:
+            one.close()
+
+
 if __name__ == "__main__":
     main()
+    silent_provider()

@@ -174,7 +174,7 @@ impl Book {
         };
         store.set_quota(settings.quota());
         let logins = Logins::start(&settings.login, &given.run, &given.logger)?;
-        let people = People::new(store.clone(), people_settings(settings))?;
+        let people = People::new(store.clone(), people_settings(settings))?.with_asking(logins.asking);
         let people = logins.methods.into_iter().fold(people, People::with);
         let rules = given.rules.clone();
         let people = Arc::new(people.narrowed_by(move |who, book, right| rules.leaves(&principal_of(who), book, right)));

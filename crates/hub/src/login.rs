@@ -18,7 +18,7 @@
 use std::path::Path;
 
 use tampu_log::Logger;
-use tampu_logbook::people::outside::{CheckPassword, LoginMethod, MethodKind};
+use tampu_logbook::people::outside::{CheckPassword, LoginMethod, MethodKind, OutsideCalls};
 
 use kerberos::KerberosLogin;
 use ldap_settings::LdapSettings;
@@ -27,7 +27,6 @@ use pam_settings::PamSettings;
 use proxy::ProxyLogin;
 use settings::LoginSettings;
 
-#[cfg(any(feature = "ldap", feature = "pam"))]
 mod absence;
 mod browsers;
 #[cfg(any(feature = "ldap", feature = "pam"))]
@@ -82,6 +81,8 @@ fn pam(_: &str, settings: &PamSettings, _: &Logger) -> Result<Box<dyn CheckPassw
 /// The login methods of a site.
 #[derive(Default)]
 pub struct Logins {
+    /// Logins that wait for services outside.
+    pub asking: OutsideCalls,
     /// All methods, in their order.
     pub methods: Vec<LoginMethod>,
     /// The method of a proxy, if there is one.
@@ -111,7 +112,8 @@ impl Logins {
                 logins.kerberos = Some(KerberosLogin::new(&one.name, kerberos, run, logger.clone()).map_err(error)?);
             } else if let Some(oidc) = &one.oidc {
                 add(MethodKind::Oidc, None);
-                logins.providers.push(Provider::new(&one.name, oidc, logger.clone()).map_err(error)?);
+                let asking = logins.asking.clone();
+                logins.providers.push(Provider::new(&one.name, oidc, asking, logger.clone()).map_err(error)?);
             } else if let Some(proxy) = &one.proxy {
                 add(MethodKind::Proxy, None);
                 logins.proxy = Some(ProxyLogin::new(&one.name, proxy, logger.clone()).map_err(error)?);

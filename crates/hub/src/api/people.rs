@@ -152,7 +152,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/users/{login}/method",
         id: "bindUser",
-        what: "Binds a user to a login method; the user's password here, sessions and tokens end. Without 'subject' the next person whom the method proves with this login is the user",
+        what: "Binds a user to a login method; the user's password here, sessions and tokens end. Without 'subject' the next person whom the method proves with this login is the user; a provider of identities needs it",
         takes: json_of::<Binding>(),
         gives: (200, json_of::<UserView<'static>>()),
         login: Login::Admin,

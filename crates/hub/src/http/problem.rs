@@ -158,7 +158,7 @@ impl From<PeopleError> for Problem {
                 Problem { retry: Some(10), ..problem }
             }
             PeopleError::NotBound { .. } => Problem::new(StatusCode::FORBIDDEN, "not-bound", text)
-                .help("an administrator binds the user: tampu book users bind LOGIN METHOD"),
+                .help("an administrator binds the user: tampu book users bind LOGIN METHOD; at a provider with --subject, which the hub's log has"),
             PeopleError::NotRegistered { .. } => Problem::new(StatusCode::FORBIDDEN, "not-registered", text)
                 .help("an administrator adds the user: tampu book users add LOGIN --no-password, then tampu book users bind"),
             PeopleError::PasswordElsewhere { .. } => Problem::new(StatusCode::CONFLICT, "password-elsewhere", text)

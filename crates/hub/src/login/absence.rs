@@ -1,10 +1,11 @@
-//! The absence of a service that checks passwords. It is logged once, and the service is left alone for some seconds
-//! after each failure, so that its absence delays no login.
+//! The absence of a service that proves persons. It is logged once, and the service is left alone for some seconds after
+//! each failure, so that its absence delays no login.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tampu_log::{Logger, notice, warning};
+#[cfg(any(feature = "ldap", feature = "pam"))]
 use tampu_logbook::people::outside::{MethodFailure, OutsideUser};
 
 /// Time for which a service without an answer is left alone.
@@ -25,30 +26,41 @@ impl Absence {
         Absence { service, logger, away: Mutex::default() }
     }
 
-    /// Fails while the service is left alone.
-    pub fn check(&self) -> Result<(), MethodFailure> {
-        match &*self.away.lock() {
-            Some((until, why)) if *until > Instant::now() => Err(MethodFailure::Away(why.clone())),
-            _ => Ok(()),
-        }
+    /// Returns the reason for which the service is left alone now.
+    pub fn reason(&self) -> Option<String> {
+        self.away.lock().as_ref().filter(|(until, _)| *until > Instant::now()).map(|(_, why)| why.clone())
     }
 
-    /// Remembers and logs that the service is away, or is there again.
-    pub fn note(&self, found: &Result<Option<OutsideUser>, MethodFailure>) {
+    /// Remembers and logs that the service is away.
+    pub fn begin(&self, why: &str) {
         let mut away = self.away.lock();
+        if away.is_none() {
+            warning!(self.logger, "{} does not respond: {why}", self.service);
+        }
+        *away = Some((Instant::now() + REST, why.to_owned()));
+    }
+
+    /// Remembers and logs that the service is there again.
+    pub fn end(&self) {
+        if self.away.lock().take().is_some() {
+            notice!(self.logger, "{} responds again", self.service);
+        }
+    }
+}
+
+#[cfg(any(feature = "ldap", feature = "pam"))]
+impl Absence {
+    /// Fails while the service is left alone.
+    pub fn check(&self) -> Result<(), MethodFailure> {
+        self.reason().map_or(Ok(()), |why| Err(MethodFailure::Away(why)))
+    }
+
+    /// Remembers what a check of a password says about the service.
+    pub fn note(&self, found: &Result<Option<OutsideUser>, MethodFailure>) {
         match found {
-            Err(MethodFailure::Away(why)) => {
-                if away.is_none() {
-                    warning!(self.logger, "{} does not respond: {why}", self.service);
-                }
-                *away = Some((Instant::now() + REST, why.clone()));
-            }
+            Err(MethodFailure::Away(why)) => self.begin(why),
             Err(MethodFailure::Busy) => {}
-            Ok(_) => {
-                if away.take().is_some() {
-                    notice!(self.logger, "{} responds again", self.service);
-                }
-            }
+            Ok(_) => self.end(),
         }
     }
 }

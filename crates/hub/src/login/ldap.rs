@@ -7,7 +7,8 @@
 //!
 //! A login has a connection of its own, because a bind changes the rights of the whole connection. Values of the login
 //! are escaped in filters and names. An empty password is never sent: to a directory it means nobody, who may bind.
-//! After a failed connection the directory is left alone for some seconds ([`Absence`]).
+//! After a failed connection the directory is left alone for some seconds ([`Absence`]). Nothing that the directory says
+//! about one person counts as its absence, since anybody can ask for that person's login again and again.
 
 use std::{
     collections::BTreeSet,
@@ -24,21 +25,46 @@ use super::{
     calls::Calls,
     ldap_settings::{LdapSettings, Nested, filled},
     secret::read_secret,
+    warnings::Warnings,
 };
 
 /// Names of groups in one filter.
 const NAMES_AT_ONCE: usize = 50;
+/// Longest login, in bytes.
+const MAX_LOGIN: usize = 256;
 /// Result codes of LDAP.
 const SUCCESS: u32 = 0;
 const SIZE_LIMIT: u32 = 4;
 const NO_OBJECT: u32 = 32;
 const WRONG_PASSWORD: u32 = 49;
+const BUSY: u32 = 51;
+const UNAVAILABLE: u32 = 52;
+
+/// The reasons for which a login at the directory proves nobody.
+enum Trouble {
+    /// The directory cannot be reached, or serves nobody now.
+    Away(String),
+    /// This login could not be checked. Others may succeed.
+    Unclear(String),
+    /// The directory does not admit this person, or reports a person whom the logbook cannot take. To the caller it is a
+    /// wrong password.
+    Refused(String),
+}
+
+impl Trouble {
+    /// The trouble that a result code means, if it is no success.
+    fn of(code: u32, otherwise: fn(String) -> Trouble, why: String) -> Trouble {
+        if matches!(code, BUSY | UNAVAILABLE) { Trouble::Away(why) } else { otherwise(why) }
+    }
+}
 
 /// An LDAP directory as a login method.
 pub struct Directory {
+    name: String,
     inner: Arc<Inner>,
     calls: Calls,
     absence: Absence,
+    warnings: Warnings,
 }
 
 struct Inner {
@@ -57,28 +83,42 @@ impl Directory {
         };
         let tls = Arc::new(tampu_tls::client::client_config(roots).map_err(|why| why.to_string())?);
         let calls = Calls::new(settings.connections);
-        let absence = Absence::of(format!("the directory of the login method '{name}'"), logger);
-        Ok(Directory { inner: Arc::new(Inner { settings: settings.clone(), password, tls }), calls, absence })
+        let absence = Absence::of(format!("the directory of the login method '{name}'"), logger.clone());
+        let inner = Arc::new(Inner { settings: settings.clone(), password, tls });
+        Ok(Directory { name: name.to_owned(), inner, calls, absence, warnings: Warnings::new(logger) })
     }
 }
 
 impl CheckPassword for Directory {
     fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, MethodFailure> {
-        if password.is_empty() || login.contains('\0') {
+        // A longer one would make the directory end the connection, which looks like its absence.
+        if password.is_empty() || login.contains('\0') || login.len() > MAX_LOGIN {
             return Ok(None);
         }
         self.absence.check()?;
-        let (inner, login, password) = (self.inner.clone(), login.to_owned(), password.to_owned());
+        let (inner, of, secret) = (self.inner.clone(), login.to_owned(), password.to_owned());
         let most = Duration::from_secs(self.inner.settings.timeout_s);
-        let found = self.calls.run(most + most / 2, move || inner.check(&login, &password));
-        let found = found.and_then(|found| found.map_err(MethodFailure::Away));
+        let found = match self.calls.run(most + most / 2, move || inner.check(&of, &secret)) {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(Trouble::Away(why))) => Err(MethodFailure::Away(why)),
+            Ok(Err(Trouble::Refused(why))) => {
+                self.warnings.warn(&format!("the login method '{}' refuses '{}': {why}", self.name, login.escape_debug()));
+                Ok(None)
+            }
+            Ok(Err(Trouble::Unclear(why))) => {
+                let login = login.escape_debug();
+                self.warnings.warn(&format!("the login method '{}' could not check '{login}': {why}", self.name));
+                return Err(MethodFailure::Away(why));
+            }
+            Err(failure) => Err(failure),
+        };
         self.absence.note(&found);
         found
     }
 }
 
 impl Inner {
-    fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, String> {
+    fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, Trouble> {
         let until = Instant::now() + Duration::from_secs(self.settings.timeout_s);
         let mut session = Session::open(self, until)?;
         if let Some(pattern) = &self.settings.bind_as {
@@ -87,16 +127,16 @@ impl Inner {
             if !session.bind(&name, password)? {
                 return Ok(None);
             }
-            let Some(entry) = session.person(login)? else {
-                return Err(format!(
+            let Some(entry) = session.person(login, Trouble::Refused)? else {
+                return Err(Trouble::Refused(format!(
                     "'{name}' may log in, but {} finds no such person below '{}'",
                     self.settings.filter, self.settings.base
-                ));
+                )));
             };
             return session.found(entry, login).map(Some);
         }
         session.bind_service()?;
-        let Some(entry) = session.person(login)? else { return Ok(None) };
+        let Some(entry) = session.person(login, Trouble::Unclear)? else { return Ok(None) };
         if !session.bind(&entry.dn, password)? {
             return Ok(None);
         }
@@ -111,15 +151,17 @@ struct Session<'a> {
     of: &'a Inner,
     connection: LdapConn,
     until: Instant,
+    /// True once the directory has answered on this connection: then it is there, whatever follows.
+    answered: bool,
 }
 
 impl<'a> Session<'a> {
-    fn open(of: &'a Inner, until: Instant) -> Result<Session<'a>, String> {
+    fn open(of: &'a Inner, until: Instant) -> Result<Session<'a>, Trouble> {
         let left = until.saturating_duration_since(Instant::now());
         let settings = LdapConnSettings::new().set_conn_timeout(left).set_starttls(of.settings.start_tls);
         let connection = LdapConn::with_settings(settings.set_config(of.tls.clone()), &of.settings.url);
-        let connection = connection.map_err(|why| format!("{}: {why}", of.settings.url))?;
-        Ok(Session { of, connection, until })
+        let connection = connection.map_err(|why| Trouble::Away(format!("{}: {why}", of.settings.url)))?;
+        Ok(Session { of, connection, until, answered: false })
     }
 
     /// Prepares the next operation, which ends with the time of the login.
@@ -128,54 +170,83 @@ impl<'a> Session<'a> {
         self.connection.with_timeout(left)
     }
 
-    /// Binds with a password. Returns false if it is wrong, or if there is no such name.
-    fn bind(&mut self, dn: &str, password: &str) -> Result<bool, String> {
-        let result = self.next().simple_bind(dn, password).map_err(|why| failed("bind", &why))?;
+    /// Returns the trouble of an operation without an answer: the directory may take long for one person alone.
+    fn silent(&self, what: &str, why: &LdapError) -> Trouble {
+        let kind = if self.answered { Trouble::Unclear } else { Trouble::Away };
+        kind(format!("the {what} failed: {why}"))
+    }
+
+    /// Binds as a person. Returns false if the password is wrong, or if there is no such name.
+    fn bind(&mut self, dn: &str, password: &str) -> Result<bool, Trouble> {
+        let result = self.next().simple_bind(dn, password).map_err(|why| self.silent("bind", &why))?;
+        self.answered = true;
         match result.rc {
             SUCCESS => Ok(true),
             WRONG_PASSWORD | NO_OBJECT => Ok(false),
-            code => Err(format!("the bind of '{dn}' ended with code {code}: {}", result.text)),
+            // Directories have many codes for accounts that are locked, have expired or need a new password.
+            code => {
+                Err(Trouble::of(code, Trouble::Refused, format!("the bind of '{dn}' ended with code {code}: {}", result.text)))
+            }
         }
     }
 
     /// Binds as the service account, or as nobody.
-    fn bind_service(&mut self) -> Result<(), String> {
+    fn bind_service(&mut self) -> Result<(), Trouble> {
         let of = self.of;
         let dn = &of.settings.bind_dn;
-        match self.bind(dn, of.password.as_deref().unwrap_or_default())? {
-            true => Ok(()),
-            false => Err(format!("the directory does not accept the service account '{dn}': check bind_dn and password_file")),
+        match self.bind(dn, of.password.as_deref().unwrap_or_default()) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let why = format!("the directory does not accept the service account '{dn}': check bind_dn and password_file");
+                Err(Trouble::Away(why))
+            }
+            Err(Trouble::Refused(why)) => Err(Trouble::Away(why)),
+            Err(other) => Err(other),
         }
     }
 
-    fn search(&mut self, base: &str, filter: &str, attributes: &[&str], most: i32) -> Result<Vec<SearchEntry>, String> {
+    /// Searches entries. `otherwise` is the trouble of a search that the directory refuses.
+    fn search(
+        &mut self,
+        (base, filter): (&str, &str),
+        attributes: &[&str],
+        most: i32,
+        otherwise: fn(String) -> Trouble,
+    ) -> Result<Vec<SearchEntry>, Trouble> {
         let seconds = i32::try_from(self.of.settings.timeout_s).unwrap_or(i32::MAX);
         let options = SearchOptions::new().sizelimit(most).timelimit(seconds);
         let result = self.next().with_search_options(options).search(base, Scope::Subtree, filter, attributes.to_vec());
-        let (entries, result) = result.map(|found| (found.0, found.1)).map_err(|why| failed("search", &why))?;
+        let (entries, result) = result.map(|found| (found.0, found.1)).map_err(|why| self.silent("search", &why))?;
+        self.answered = true;
         match result.rc {
             SUCCESS | SIZE_LIMIT => {}
-            code => return Err(format!("the search below '{base}' ended with code {code}: {}", result.text)),
+            code => {
+                let why = format!("the search below '{base}' ended with code {code}: {}", result.text);
+                return Err(Trouble::of(code, otherwise, why));
+            }
         }
         // References to other directories are not followed.
         Ok(entries.into_iter().filter(|entry| !entry.is_ref() && !entry.is_intermediate()).map(SearchEntry::construct).collect())
     }
 
     /// Finds the person of a login; `None` if there is none.
-    fn person(&mut self, login: &str) -> Result<Option<SearchEntry>, String> {
+    fn person(&mut self, login: &str, otherwise: fn(String) -> Trouble) -> Result<Option<SearchEntry>, Trouble> {
         let of = &self.of.settings;
         let filter = filled(&of.filter, &ldap_escape(login), "");
         let attributes: [&str; 5] = [&of.subject, &of.login, &of.full_name, &of.email, "memberOf"];
-        let mut found = self.search(&of.base, &filter, &attributes, 2)?;
+        let mut found = self.search((&of.base, &filter), &attributes, 2, otherwise)?;
         match found.len() {
             0 => Ok(None),
             1 => Ok(found.pop()),
-            _ => Err(format!("the filter {filter} finds several persons below '{}'; a login belongs to one", of.base)),
+            _ => {
+                let why = format!("the filter {filter} finds several persons below '{}'; a login belongs to one", of.base);
+                Err(Trouble::Refused(why))
+            }
         }
     }
 
     /// Returns a person with the groups.
-    fn found(&mut self, entry: SearchEntry, login: &str) -> Result<OutsideUser, String> {
+    fn found(&mut self, entry: SearchEntry, login: &str) -> Result<OutsideUser, Trouble> {
         let of = &self.of.settings;
         let first = |name: &str| values(&entry, name).into_iter().next();
         let subject = match of.subject.as_str() {
@@ -183,7 +254,8 @@ impl<'a> Session<'a> {
             name => first(name),
         };
         let subject = subject.ok_or_else(|| {
-            format!("'{}' has no attribute '{}'; name another one with 'subject', or subject = \"dn\"", entry.dn, of.subject)
+            let why = "name another one with 'subject', or subject = \"dn\"";
+            Trouble::Refused(format!("'{}' has no attribute '{}'; {why}", entry.dn, of.subject))
         })?;
         let [name, full_name, email] = [&of.login, &of.full_name, &of.email].map(|name| first(name));
         let (full_name, email) = (full_name.unwrap_or_default(), email.unwrap_or_default());
@@ -193,9 +265,11 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the names of a person's groups, and of the groups that contain them.
-    fn groups(&mut self, entry: &SearchEntry, login: &str) -> Result<Vec<String>, String> {
+    fn groups(&mut self, entry: &SearchEntry, login: &str) -> Result<Vec<String>, Trouble> {
         let of = &self.of.settings;
-        let mut known: BTreeSet<String> = values(entry, "memberOf").into_iter().collect();
+        // People may make groups elsewhere, with any first name.
+        let is_below = |group: &String| of.group_base.as_ref().is_none_or(|base| is_below(group, base));
+        let mut known: BTreeSet<String> = values(entry, "memberOf").into_iter().filter(is_below).collect();
         if let Some(base) = &of.group_base {
             let mut level = vec![entry.dn.clone()];
             if of.nested == Nested::Search {
@@ -205,7 +279,7 @@ impl<'a> Session<'a> {
                 let mut next = Vec::new();
                 for names in level.chunks(NAMES_AT_ONCE) {
                     let filter = group_filter(of, names, if depth == 0 { login } else { "" });
-                    for group in self.search(base, &filter, &["1.1"], (MAX_GROUPS * 4) as i32)? {
+                    for group in self.search((base, &filter), &["1.1"], (MAX_GROUPS * 4) as i32, Trouble::Unclear)? {
                         if known.insert(group.dn.clone()) {
                             next.push(group.dn);
                         }
@@ -219,6 +293,19 @@ impl<'a> Session<'a> {
         }
         Ok(known.into_iter().collect())
     }
+}
+
+/// Returns true if an entry is the base, or below it.
+fn is_below(dn: &str, base: &str) -> bool {
+    let plain = |name: &str| name.split(',').map(str::trim).collect::<Vec<_>>().join(",").to_lowercase();
+    let (dn, base) = (plain(dn), plain(base));
+    if base.is_empty() {
+        return true;
+    }
+    let Some(above) = dn.strip_suffix(&base) else { return false };
+    // A comma after a backslash is a part of a value.
+    let above = above.strip_suffix(',').unwrap_or(if above.is_empty() { "" } else { "\\" });
+    above.chars().rev().take_while(|c| *c == '\\').count() % 2 == 0
 }
 
 /// Makes the filter that finds the groups of these members. A group has no login.
@@ -246,10 +333,6 @@ fn values(entry: &SearchEntry, name: &str) -> Vec<String> {
     }
 }
 
-fn failed(what: &str, why: &LdapError) -> String {
-    format!("the {what} failed: {why}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,6 +353,24 @@ mod tests {
         }
         assert_eq!(filled("uid={login},ou=p", &dn_escape("zoe,ou=admins"), ""), "uid=zoe\\2cou\\3dadmins,ou=p");
         assert_eq!(filled("{x}{", "a", "b"), "{x}{");
+    }
+
+    #[test]
+    fn groups_outside_of_the_base_are_none() {
+        for (dn, base, below) in [
+            ("cn=operators,ou=groups,dc=lab", "ou=groups,dc=lab", true),
+            ("CN=operators, OU=Groups,DC=lab", "ou=groups, dc=lab", true),
+            ("cn=a,ou=b,ou=groups,dc=lab", "ou=groups,dc=lab", true),
+            ("ou=groups,dc=lab", "ou=groups,dc=lab", true),
+            ("cn=x\\\\,ou=groups,dc=lab", "ou=groups,dc=lab", true),
+            ("cn=admins,ou=lists,dc=lab", "ou=groups,dc=lab", false),
+            ("cn=admins\\,ou=groups,dc=lab", "ou=groups,dc=lab", false),
+            ("cn=admins,ou=my-ou=groups,dc=lab", "ou=groups,dc=lab", false),
+            ("dc=lab", "ou=groups,dc=lab", false),
+            ("cn=operators", "", true),
+        ] {
+            assert_eq!(is_below(dn, base), below, "{dn} {base}");
+        }
     }
 
     #[test]

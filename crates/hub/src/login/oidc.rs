@@ -23,14 +23,20 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tampu_log::{Logger, warning};
-use tampu_logbook::{client::address::encoded, people::outside::OutsideUser};
+use tampu_log::Logger;
+use tampu_logbook::{
+    client::address::encoded,
+    people::{
+        PeopleError,
+        outside::{OutsideCalls, OutsideUser},
+    },
+};
 use ureq::{
     Agent,
     tls::{Certificate, RootCerts, TlsConfig},
 };
 
-use super::secret::read_secret;
+use super::{absence::Absence, secret::read_secret, warnings::Warnings};
 use id_token::{Claims, Expected, Key};
 use settings::{OidcSettings, is_safe};
 
@@ -51,9 +57,21 @@ pub enum OidcError {
     /// The provider cannot be reached, or answers with nonsense.
     #[error("the provider of the login method does not respond")]
     Away,
+    /// Too many logins wait for providers.
+    #[error("too many logins wait for the providers of login methods")]
+    Busy,
     /// The provider, or the check of its word, refuses the login.
     #[error("the provider's answer was refused: {0}")]
     Refused(String),
+}
+
+/// The subject of a request to a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// The provider's own documents.
+    Everybody,
+    /// One login, with a code or a token of its person.
+    OneLogin,
 }
 
 /// A provider of identities.
@@ -62,7 +80,9 @@ pub struct Provider {
     settings: OidcSettings,
     secret: Option<String>,
     agent: Agent,
-    logger: Logger,
+    absence: Absence,
+    warnings: Warnings,
+    asking: OutsideCalls,
     known: Mutex<Known>,
 }
 
@@ -105,7 +125,7 @@ impl LoginSecrets {
 
 impl Provider {
     /// Prepares the provider of a method. No request is sent yet.
-    pub fn new(name: &str, settings: &OidcSettings, logger: Logger) -> Result<Provider, String> {
+    pub fn new(name: &str, settings: &OidcSettings, asking: OutsideCalls, logger: Logger) -> Result<Provider, String> {
         let secret = settings.client_secret_file.as_deref().map(read_secret).transpose()?;
         let mut roots = tampu_tls::client::system_roots();
         if let Some(path) = &settings.ca_file {
@@ -123,7 +143,9 @@ impl Provider {
             .tls_config(tls.build())
             .build()
             .into();
-        Ok(Provider { name: name.to_owned(), settings: settings.clone(), secret, agent, logger, known: Mutex::default() })
+        let absence = Absence::of(format!("the provider of the login method '{name}'"), logger.clone());
+        let (name, settings, warnings) = (name.to_owned(), settings.clone(), Warnings::new(logger));
+        Ok(Provider { name, settings, secret, agent, absence, warnings, asking, known: Mutex::default() })
     }
 
     /// The name of the method.
@@ -137,38 +159,71 @@ impl Provider {
     }
 
     fn away(&self, what: &str, why: &dyn std::fmt::Display) -> OidcError {
-        warning!(self.logger, "the provider of the login method '{}': {what}: {why}", self.name);
+        self.absence.begin(&format!("{what}: {why}"));
+        OidcError::Away
+    }
+
+    /// Reports a bad answer. One about a single login does not count as the provider's absence: anybody can send a code.
+    fn nonsense(&self, about: About, what: &str, why: &dyn std::fmt::Display) -> OidcError {
+        if about == About::Everybody {
+            return self.away(what, why);
+        }
+        self.warnings.warn(&format!("the provider of the login method '{}': {what}: {why}", self.name));
         OidcError::Away
     }
 
     fn refused(&self, why: &dyn std::fmt::Display) -> OidcError {
-        warning!(self.logger, "a login by the method '{}' was refused: {why}", self.name);
+        self.warnings.warn(&format!("a login by the method '{}' was refused: {why}", self.name));
         OidcError::Refused(why.to_string())
     }
 
-    /// Sends a request and reads its JSON.
-    fn json<T: for<'de> Deserialize<'de>>(&self, what: &str, request: http::Request<String>) -> Result<T, OidcError> {
+    /// Logs a proved person whom the logbook does not admit, with the identity by which an administrator can bind a user.
+    pub fn report_refusal(&self, person: &OutsideUser, why: &PeopleError) {
+        let (login, subject) = (person.login.escape_debug(), person.subject.escape_debug());
+        let name = &self.name;
+        self.warnings.warn(&format!("the login method '{name}' proves '{login}' with the subject '{subject}': {why}"));
+    }
+
+    /// Sends a request and reads its JSON. While the provider is away, no request is sent.
+    fn json<T: for<'de> Deserialize<'de>>(
+        &self,
+        about: About,
+        what: &str,
+        request: http::Request<String>,
+    ) -> Result<T, OidcError> {
+        if self.absence.reason().is_some() {
+            return Err(OidcError::Away);
+        }
+        let _place = self.asking.provider().ok_or(OidcError::Busy)?;
         let mut response = self.agent.run(request).map_err(|why| self.away(what, &why))?;
         let status = response.status();
-        let text = response.body_mut().with_config().limit(MAX_RESPONSE).read_to_string().map_err(|why| self.away(what, &why))?;
-        if status.is_client_error() {
+        let text = response.body_mut().with_config().limit(MAX_RESPONSE).read_to_string();
+        let text = text.map_err(|why| match why {
+            ureq::Error::Timeout(_) => self.away(what, &why),
+            // As a word about one person that is too long.
+            why => self.nonsense(about, what, &why),
+        })?;
+        if status.is_client_error() && about == About::OneLogin {
             // An error of OAuth is JSON with a short code. Nothing else of the text is shown, since it may hold secrets.
             let code = serde_json::from_str::<Value>(&text).ok().and_then(|error| Some(error["error"].as_str()?.to_owned()));
             let code: String = code.unwrap_or_default().chars().filter(char::is_ascii_graphic).take(64).collect();
             return Err(self.refused(&format!("{what}: status {} {code}", status.as_u16())));
         }
         if !status.is_success() {
-            return Err(self.away(what, &format!("status {}", status.as_u16())));
+            return Err(self.nonsense(about, what, &format!("status {}", status.as_u16())));
         }
-        serde_json::from_str(&text).map_err(|why| self.away(what, &why))
+        let found = serde_json::from_str(&text).map_err(|why| self.nonsense(about, what, &why))?;
+        self.absence.end();
+        Ok(found)
     }
 
     fn get<T: for<'de> Deserialize<'de>>(&self, what: &str, url: &str, bearer: Option<&str>) -> Result<T, OidcError> {
+        let about = if bearer.is_some() { About::OneLogin } else { About::Everybody };
         let mut request = http::Request::get(url).header("accept", "application/json");
         if let Some(token) = bearer {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        self.json(what, request.body(String::new()).map_err(|why| self.away(what, &why))?)
+        self.json(about, what, request.body(String::new()).map_err(|why| self.nonsense(about, what, &why))?)
     }
 
     fn addresses(&self) -> Result<Arc<Addresses>, OidcError> {
@@ -279,7 +334,9 @@ impl Provider {
             access_token: Option<String>,
         }
         let what = "the exchange of the code";
-        let tokens: Tokens = self.json(what, request.body(form(&fields)).map_err(|why| self.away(what, &why))?)?;
+        let about = About::OneLogin;
+        let request = request.body(form(&fields)).map_err(|why| self.nonsense(about, what, &why))?;
+        let tokens: Tokens = self.json(about, what, request)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         let expected =
             Expected { issuer: &self.settings.issuer, client_id: &self.settings.client_id, nonce: &secrets.nonce, now };
@@ -303,26 +360,26 @@ impl Provider {
                 claims.entry(name).or_insert(value);
             }
         }
-        self.person(&claims).map_err(|why| self.refused(&why))
+        person(&self.settings, &claims).map_err(|why| self.refused(&why))
     }
+}
 
-    fn person(&self, claims: &Claims) -> Result<OutsideUser, String> {
-        let of = &self.settings;
-        let text = |name: &str| claim(claims, name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let login = text(&of.login);
-        if login.is_empty() {
-            return Err(format!("the provider sends no claim '{}'; name the one with the login with 'login'", of.login));
-        }
-        // An address that anybody may enter at the provider is no address of the person.
-        let is_verified = claims.get("email_verified") != Some(&Value::Bool(false));
-        let groups = match claim(claims, &of.groups) {
-            Some(Value::Array(groups)) => groups.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            Some(Value::String(groups)) => groups.split([' ', ',']).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            _ => Vec::new(),
-        };
-        let email = if is_verified { text(&of.email) } else { String::new() };
-        Ok(OutsideUser { subject: text("sub"), login, full_name: text(&of.full_name), email, groups })
+/// Returns the person of verified claims.
+fn person(of: &OidcSettings, claims: &Claims) -> Result<OutsideUser, String> {
+    let text = |name: &str| claim(claims, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let login = text(&of.login);
+    if login.is_empty() {
+        return Err(format!("the provider sends no claim '{}'; name the one with the login with 'login'", of.login));
     }
+    // An address that anybody may enter at the provider is no address of the person. Some providers send a text.
+    let is_verified = claims.get("email_verified").is_none_or(|said| said == &Value::Bool(true) || said == "true");
+    let groups = match claim(claims, &of.groups) {
+        Some(Value::Array(groups)) => groups.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(groups)) => groups.split([' ', ',']).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let email = if is_verified { text(&of.email) } else { String::new() };
+    Ok(OutsideUser { subject: text("sub"), login, full_name: text(&of.full_name), email, groups })
 }
 
 /// Returns a claim; dots lead into objects, if no claim has the whole name.
@@ -358,6 +415,23 @@ mod tests {
         assert_eq!(claim(&claims, "realm_access.roles").unwrap()[1], "b");
         assert_eq!(claim(&claims, "https://x.org/groups").unwrap(), "c d");
         assert!(claim(&claims, "realm_access.none").is_none() && claim(&claims, "none.x").is_none());
+    }
+
+    #[test]
+    fn an_address_counts_unless_the_provider_says_that_it_is_not_verified() {
+        let of = OidcSettings::default();
+        for (said, email) in [
+            (r#""x": 1"#, "zoe@lab.example"),
+            (r#""email_verified": true"#, "zoe@lab.example"),
+            (r#""email_verified": "true""#, "zoe@lab.example"),
+            (r#""email_verified": false"#, ""),
+            (r#""email_verified": "false""#, ""),
+            (r#""email_verified": 0"#, ""),
+            (r#""email_verified": null"#, ""),
+        ] {
+            let text = format!(r#"{{ "sub": "7", "preferred_username": "zoe", "email": "zoe@lab.example", {said} }}"#);
+            assert_eq!(person(&of, &serde_json::from_str(&text).unwrap()).unwrap().email, email, "{said}");
+        }
     }
 
     #[test]

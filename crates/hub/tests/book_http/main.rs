@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod bounds;
 mod dialect;
+mod directory;
 mod document;
 mod elog_access;
 mod entries;

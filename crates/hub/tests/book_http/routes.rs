@@ -145,7 +145,7 @@ fn every_route_does_what_the_document_says() {
     let changed = ask(&owner, "PATCH", "/users/zoe", json!({ "groups": ["ops"] })).json();
     assert_eq!((&changed["full_name"], &changed["groups"][0]), (&json!("Zoë"), &json!("ops")));
     ask(&owner, "POST", "/users", json!({ "login": "max" }));
-    ask(&owner, "PUT", "/users/max/method", json!({ "method": "sso" }));
+    ask(&owner, "PUT", "/users/max/method", json!({ "method": "sso", "subject": "7" }));
     assert_eq!(get(&owner, "/whoami/explain?login=max").json()["method"], "sso (oidc)");
     drop(&owner, "/users/max/method");
     ask(&owner, "PUT", "/users/max/password", json!({ "password": "battery staple" }));

@@ -7,8 +7,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Right;
+use tampu_workers::{Running, RunningGuard};
+
+use super::{
+    Right,
+    hashing::{HASHING, WAITING},
+};
 use crate::book::same_name;
+
+/// Logins that wait for services outside at a time; fewer than requests with a password.
+pub const MAX_ASKING: usize = 6;
+/// Of these, requests to providers of identities. Guests cause them, so directories keep places.
+pub const MAX_ASKING_PROVIDERS: usize = 3;
+const _: () = assert!(MAX_ASKING_PROVIDERS < MAX_ASKING && MAX_ASKING < HASHING + WAITING);
 
 /// Groups of a person that are stored, those with a rule first.
 pub const MAX_GROUPS: usize = 256;
@@ -86,6 +97,26 @@ impl GroupRule {
         let (group, from) = (plain(group), plain(&self.from));
         let first = group.split_once('=').and_then(|(_, rest)| rest.split(',').next());
         group == from || !from.contains('=') && first == Some(from.as_str())
+    }
+}
+
+/// The number of logins that wait for services outside, so that a silent service leaves places for users of the logbook
+/// itself. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct OutsideCalls {
+    all: Running,
+    providers: Running,
+}
+
+impl OutsideCalls {
+    /// Takes a place of a password that a method checks. Returns `None` if there is none.
+    pub fn password(&self) -> Option<RunningGuard> {
+        self.all.try_enter(MAX_ASKING)
+    }
+
+    /// Takes a place of a request to a provider. Returns `None` if there is none.
+    pub fn provider(&self) -> Option<(RunningGuard, RunningGuard)> {
+        Some((self.providers.try_enter(MAX_ASKING_PROVIDERS)?, self.password()?))
     }
 }
 

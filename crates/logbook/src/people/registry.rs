@@ -23,7 +23,7 @@ use super::{
     error::{PeopleError, Result},
     hashing::HashingQueue,
     login_policy::LoginPolicy,
-    outside::LoginMethod,
+    outside::{LoginMethod, OutsideCalls},
     password_files::PasswordFiles,
     principal::{Credentials, Principal},
     request_limit::RequestLimit,
@@ -85,7 +85,7 @@ pub struct People {
     /// The login methods, in their order.
     methods: Vec<LoginMethod>,
     /// Passwords that are checked outside at this moment.
-    asking: Running,
+    asking: OutsideCalls,
     known: Mutex<Option<(Instant, Arc<Cache>)>>,
     attempts: Attempts,
     hashing: HashingQueue,
@@ -143,7 +143,7 @@ impl People {
             store,
             settings,
             methods: Vec::new(),
-            asking: Running::new(),
+            asking: OutsideCalls::default(),
             known: Mutex::default(),
             attempts: Attempts::default(),
             hashing: HashingQueue::default(),

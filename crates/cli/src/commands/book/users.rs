@@ -131,7 +131,7 @@ pub struct Bind {
     login: String,
     /// Name of the login method: 'name' of [[book.login]]
     method: String,
-    /// Identity of the person at the method [default: that of the next person with this login]
+    /// Identity of the person at the method [default: that of the next person with this login; needed at a provider]
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     subject: String,
 }

@@ -62,6 +62,8 @@ impl From<OidcError> for Problem {
         match error {
             OidcError::Away => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", text)
                 .help("try again later; users of the logbook itself can log in with their passwords"),
+            OidcError::Busy => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text)
+                .help("try again in a few seconds; users of the logbook itself can log in with their passwords"),
             OidcError::Refused(_) => Problem::new(StatusCode::FORBIDDEN, "login-refused", text)
                 .help("begin the login again; the hub's log has the reason"),
         }
@@ -158,7 +160,8 @@ impl OidcLogins {
         let code =
             get("code").filter(|code| !code.is_empty() && code.len() <= MAX_CODE).ok_or_else(|| refuse("the code is missing"))?;
         let person = provider.end(&secrets, &self.back(auth, head, provider), code, get("iss"))?;
-        let (who, session) = self.people.log_in_by_method(provider.name(), &person)?;
+        let logged_in = self.people.log_in_by_method(provider.name(), &person);
+        let (who, session) = logged_in.inspect_err(|why| provider.report_refusal(&person, why))?;
         info!(self.audit, "{} logged in by the method '{}' from {}", who.login, provider.name(), auth.from);
         let to = URL_SAFE_NO_PAD.decode(to).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         let mut answer = redirect(target(&to, &self.home));

@@ -3,10 +3,9 @@
 use super::{
     super::{
         error::{PeopleError, Result},
-        hashing::{HASHING, WAITING},
         outside::{
-            CheckPassword, LoginMethod, MAX_NAME, MethodFailure, MethodKind, Outside, OutsideRights, OutsideUser, is_plain,
-            normal_login,
+            CheckPassword, LoginMethod, MAX_NAME, MethodFailure, MethodKind, Outside, OutsideCalls, OutsideRights, OutsideUser,
+            is_plain, normal_login,
         },
         principal::{Credentials, Principal},
         session::{self, Session, form_token},
@@ -17,14 +16,15 @@ use super::{
 };
 use crate::{book::same_name, store::now};
 
-/// Passwords that login methods check at a time; fewer than requests with a password.
-const MAX_ASKING: usize = 6;
-const _: () = assert!(MAX_ASKING < HASHING + WAITING);
-
 impl People {
     /// The login methods outside of the logbook, in their order.
     pub fn methods(&self) -> &[LoginMethod] {
         &self.methods
+    }
+
+    /// Counts passwords that login methods check together with these.
+    pub fn with_asking(self, asking: OutsideCalls) -> People {
+        People { asking, ..self }
     }
 
     /// Returns a login method, by its name.
@@ -52,7 +52,7 @@ impl People {
             let check: &dyn CheckPassword = check;
             // A slow directory leaves places for users of the logbook itself.
             if waits.is_none() {
-                waits = Some(self.asking.try_enter(MAX_ASKING).ok_or(PeopleError::Busy)?);
+                waits = Some(self.asking.password().ok_or(PeopleError::Busy)?);
             }
             match check.check(login, password) {
                 Ok(Some(found)) => return self.adopt(method, &found).map(Some),
@@ -125,8 +125,10 @@ impl People {
         for _ in 0..2 {
             let users = self.users()?;
             let found_there = users.iter().find(is_bound);
+            // At a provider people often choose the login themselves, so it names nobody.
             let awaited = |user: &&User| {
-                let bound = user.outside.as_ref().is_some_and(|bound| bound.method == name && bound.subject.is_empty());
+                let bound = method.kind != MethodKind::Oidc
+                    && user.outside.as_ref().is_some_and(|bound| bound.method == name && bound.subject.is_empty());
                 bound && same_name(&user.login, &login)
             };
             if let Some(user) = found_there.or_else(|| users.iter().find(awaited)) {
@@ -150,9 +152,15 @@ impl People {
     }
 
     /// Binds a user to a login method. Without a subject, the next person whom the method proves with this login is the
-    /// user. The user's password here ends, with sessions and tokens.
+    /// user; a provider of identities needs a subject. The user's password here ends, with sessions and tokens.
     pub fn bind_user(&self, login: &str, method: &str, subject: &str) -> Result<User> {
         user::check_name(method)?;
+        if subject.is_empty() && self.method(method).is_some_and(|method| method.kind == MethodKind::Oidc) {
+            let why = "people may choose their login there, so name the identity (the claim 'sub') as the subject";
+            return Err(PeopleError::Invalid(format!(
+                "'{method}' is a provider of identities: {why}; the hub's log has it after a refused login"
+            )));
+        }
         if !subject.is_empty() && !is_plain(subject) {
             return Err(PeopleError::Invalid(format!("a subject has at most {MAX_NAME} bytes, without control characters")));
         }

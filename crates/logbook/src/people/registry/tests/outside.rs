@@ -102,6 +102,21 @@ fn a_method_never_takes_over_a_user() {
 }
 
 #[test]
+fn a_login_that_people_choose_at_a_provider_names_no_user() {
+    let (_dir, people) = with_zoe();
+    // Bound before, without the method.
+    people.bind_user("zoe", "sso", "").unwrap();
+    let people = people.with(LoginMethod { kind: MethodKind::Oidc, passwords: None, ..method("sso", None) });
+    let error = people.log_in_by_method("sso", &person("7", "zoe")).unwrap_err();
+    assert!(matches!(error, PeopleError::NotBound { .. }), "{error}");
+    let error = people.bind_user("zoe", "sso", "").unwrap_err();
+    assert!(matches!(&error, PeopleError::Invalid(why) if why.contains("subject")), "{error}");
+    people.bind_user("zoe", "sso", "7").unwrap();
+    assert!(people.log_in_by_method("sso", &person("8", "zoe")).is_err());
+    assert_eq!(people.log_in_by_method("sso", &person("7", "other")).unwrap().0.login, "zoe");
+}
+
+#[test]
 fn a_method_without_registration_admits_bound_users_alone() {
     let (_dir, people) = with_zoe();
     let people = people.with(LoginMethod { register: false, ..method("lab", Some(person("7", "max"))) });
