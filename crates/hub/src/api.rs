@@ -159,13 +159,14 @@ impl HttpService for Api {
 }
 
 /// Routes that change users, rights, tokens or settings, besides those of administrators.
-const AUDITED: [&str; 10] = [
+const AUDITED: [&str; 11] = [
     "putConfig",
     "restoreConfig",
     "changePassword",
     "setPassword",
     "makeToken",
     "dropToken",
+    "endSessions",
     "putBook",
     "setAccess",
     "changeUser",
