@@ -130,7 +130,8 @@ def markup_bombs():
     """Returns texts that are dear to render, with their encodings."""
     bombs = {
         "markdown": ["[" * 100_000, "`" * 100_000, "*a_" * 50_000, ">" * 50_000, "\n".join(f"[x{n}]: http://a/{n}" for n in range(20_000)),
-                     "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000, "&amp;" * 200_000, "![a](b)" * 30_000, "- " * 50_000],
+                     "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000, "&amp;" * 200_000, "![a](b)" * 30_000, "- " * 50_000,
+                     "- [ ] x\n" + "[" * 12_000_000],
         "html": ["<b>" * 50_000, "<table>" * 20_000, "<a href='x' " + "title=y " * 50_000 + ">", "&amp;" * 200_000, "<i><b>" * 30_000],
         "elcode": ["[quote]" * 50_000, "[b][i]" * 50_000, "[url=http://a]" * 30_000, "[table]" * 20_000],
     }
@@ -144,7 +145,8 @@ def render_bombs(site, ended, chance):
 
     def act(at):
         number = chance.choice(site.bombs)
-        path = chance.choice([f"/api/v1/books/B/entries/{number}?html=true", f"/elog/B/{number}", "/elog/B/?mode=full&npp=100"])
+        path = chance.choice([f"/api/v1/books/B/entries/{number}?html=true", f"/elog/B/{number}", "/elog/B/?mode=full&npp=100",
+                              "/elog/B/?mode=summary", "/api/v1/search?q=", "/elog/B/elog.rdf"])
         if chance.random() < 0.5:
             with connect(site, f"127.0.1.{at % 2 + 1}") as stream:
                 stream.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())

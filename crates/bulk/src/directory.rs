@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tampu_bus::{
     Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, TypeTag, WriteError, Writer,
     access::{Denied, Principal, Resource, Verb},
+    engine::Guard,
 };
 use tampu_types::{Incarnation, Partition, PartitionFilter, TopicFilter, TopicName};
 
@@ -30,6 +31,7 @@ use crate::{
     message::Transport,
     name::Name,
     open::{OpenError, spawn},
+    passes::{self, PassOffice},
     protection::Protection,
     receiver::Receiver,
     sender::Sender,
@@ -134,6 +136,8 @@ pub struct Announced {
     declaration: Declaration,
     /// The bus that the receiver asks about its senders.
     asked: Arc<Mutex<Option<Participant>>>,
+    /// The service that gives passes to senders.
+    _giving: Guard,
 }
 
 /// Announces a receiver until the returned value is dropped.
@@ -141,12 +145,23 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
     // Every member of the bus reads the token in the announcement. So the rules decide before it is published.
     permit(participant, Verb::Send, receiver.stream())?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let giving = passes::give(participant, number, receiver.passes())?;
     // Rules change, and each host has its own: the decision about a sender is made when it connects.
     let asked = Arc::new(Mutex::new(Some(participant.clone())));
-    let (of_rule, stream) = (asked.clone(), receiver.stream().clone());
-    receiver.admit_by(move |sender| {
+    let (of_rule, stream, passes) = (asked.clone(), receiver.stream().clone(), receiver.passes().clone());
+    receiver.admit_by(move |sender, pass| {
         let participant = of_rule.lock().clone()?;
-        let principal = participant.principal_of(&participant.access(), sender.incarnation);
+        // Where nothing proves hosts, nobody asks for passes.
+        let Some(principal) = (match participant.host() {
+            Some(_) => passes.take(pass, sender.incarnation),
+            None => Some(participant.access().others()),
+        }) else {
+            return Some(
+                "it shows no pass of this receiver, so nothing proves its host; a sender that follows the bus gets one"
+                    .to_owned(),
+            );
+        };
         refusal(&participant, &principal, Verb::Send, &stream)
     });
     let flows = receiver.flows().map(|flow| DeclaredFlow {
@@ -154,13 +169,9 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
         transports: flow.transports.clone(),
         protection: flow.protection,
     });
-    let declaration = Declaration {
-        receiver: NEXT.fetch_add(1, Ordering::Relaxed),
-        stream: receiver.stream().clone(),
-        target: receiver.target(),
-        flows: flows.collect(),
-    };
-    let announced = Announced { writer: writer(participant, RECEIVERS, DECLARATION)?, declaration, asked };
+    let declaration =
+        Declaration { receiver: number, stream: receiver.stream().clone(), target: receiver.target(), flows: flows.collect() };
+    let announced = Announced { writer: writer(participant, RECEIVERS, DECLARATION)?, declaration, asked, _giving: giving };
     announced.tell()?;
     Ok(announced)
 }
@@ -219,6 +230,8 @@ pub fn parse(bytes: &[u8]) -> Option<Declaration> {
 struct Follower {
     sender: Arc<Sender>,
     participant: Participant,
+    /// The bus, on which its flows ask for passes.
+    asking: Arc<Mutex<Option<Participant>>>,
     /// Declarations of receivers for this stream, by incarnation and number.
     here: HashMap<(Incarnation, u32), (String, Declaration)>,
     unmatched: Arc<Mutex<Vec<Unmatched>>>,
@@ -242,9 +255,10 @@ impl Follower {
         } else {
             let address = declaration.target.address.clone();
             let peer = Peer { source: source.to_owned(), incarnation, address };
+            let passes = PassOffice { participant: self.asking.clone(), process: incarnation, receiver: declaration.receiver };
             for flow in &declaration.flows {
                 // If no worker can be started, the next declaration tries again.
-                let _ = self.sender.add(&flow.name, &key, &peer, &declaration.target, &flow.transports, flow.protection);
+                let _ = self.sender.add(flow, &key, &peer, &declaration.target, &passes);
             }
             self.here.insert(id, (source.to_owned(), declaration));
         }
@@ -291,12 +305,14 @@ impl Follower {
     }
 }
 
-/// Sender that follows the declarations. Dropping it stops that; connections stay.
+/// Sender that follows the declarations. Dropping it stops that. Connections stay; where certificates prove hosts, a
+/// broken one is not made again, because the sender gets its passes on the bus.
 pub struct Following {
     closing: Arc<AtomicBool>,
     alarm: Alarm,
     worker: Option<JoinHandle<()>>,
     unmatched: Arc<Mutex<Vec<Unmatched>>>,
+    asking: Arc<Mutex<Option<Participant>>>,
 }
 
 /// Connects a sender to every receiver of its stream that announces itself, at present and later. It disconnects
@@ -307,12 +323,18 @@ pub fn follow(participant: &Participant, sender: &Arc<Sender>) -> Result<Followi
     let filter = TopicFilter::new(RECEIVERS).map_err(BusError::from)?;
     let reader = participant.reader(&filter, &PartitionFilter::All, qos)?;
     let unmatched = Arc::new(Mutex::new(Vec::new()));
-    let follower =
-        Follower { sender: sender.clone(), participant: participant.clone(), here: HashMap::new(), unmatched: unmatched.clone() };
+    let asking = Arc::new(Mutex::new(Some(participant.clone())));
+    let follower = Follower {
+        sender: sender.clone(),
+        participant: participant.clone(),
+        asking: asking.clone(),
+        here: HashMap::new(),
+        unmatched: unmatched.clone(),
+    };
     let (closing, alarm) = (Arc::new(AtomicBool::new(false)), reader.alarm());
     let told = closing.clone();
     let worker = spawn("bulk-follow", move || read(reader, follower, &told))?;
-    Ok(Following { closing, alarm, worker: Some(worker), unmatched })
+    Ok(Following { closing, alarm, worker: Some(worker), unmatched, asking })
 }
 
 fn read(mut reader: Reader, mut follower: Follower, closing: &AtomicBool) {
@@ -349,5 +371,7 @@ impl Drop for Following {
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
         }
+        let last = self.asking.lock().take();
+        drop(last);
     }
 }

@@ -10,6 +10,7 @@
 //! | a flow at its sender and at its receiver, as values | [`sending`], [`receiving`], [`window`] |
 //! | sending: flows, receivers' links, waiting | [`sender`] |
 //! | receiving: listener, handlers, whole blocks, queues for `await` | [`receiver`], [`handler`] |
+//! | proof of a sender's host | `passes` |
 //! | protection between hosts: setting, keys, sealed frames | [`protection`], [`seal`] |
 //! | one sender, many receivers | [`distributor`] |
 //! | a multicast group, for all receivers at once | [`group`] |
@@ -86,6 +87,7 @@ pub mod window;
 mod datagram;
 mod identity;
 mod open;
+mod passes;
 mod poll;
 mod reorder;
 mod shm;

@@ -33,6 +33,7 @@ use crate::{
     message::Token,
     name::Name,
     open::{random_bytes, spawn},
+    passes::Passes,
     state::ReceiverReport,
 };
 pub use crate::{identity::Identity, open::OpenError};
@@ -107,15 +108,22 @@ impl Receiver {
             next_connection: AtomicU64::new(1),
             refused: AtomicU64::new(0),
             admission: RwLock::default(),
+            passes: Arc::default(),
         });
         let of = shared.clone();
         let worker = spawn("bulk-listen", move || listener::listen(&of, &listener))?;
         Ok(Receiver { shared, address, worker: Some(worker) })
     }
 
-    /// Asks this rule about each sender with the right token that connects. It returns the reason of a refusal.
-    pub fn admit_by(&self, rule: impl Fn(&Peer) -> Option<String> + Send + Sync + 'static) {
+    /// Asks this rule about each sender with the right token, or with a pass, that connects. It gets what the sender has
+    /// shown, and returns the reason of a refusal.
+    pub(crate) fn admit_by(&self, rule: impl Fn(&Peer, &Token) -> Option<String> + Send + Sync + 'static) {
         *self.shared.admission.write() = Some(Arc::new(rule));
+    }
+
+    /// Returns the passes that admit senders.
+    pub(crate) fn passes(&self) -> &Arc<Passes> {
+        &self.shared.passes
     }
 
     /// Returns the name of its stream.

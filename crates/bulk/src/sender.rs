@@ -11,11 +11,12 @@ use std::thread::JoinHandle;
 use tampu_types::Incarnation;
 
 use crate::{
+    directory::DeclaredFlow,
     handler::Peer,
     identity::Identity,
-    message::Transport,
     name::Name,
     open::{OpenError, random_bytes},
+    passes::PassOffice,
     protection::Protection,
     state::SenderReport,
     target::Target,
@@ -84,25 +85,30 @@ impl Sender {
     pub fn connect(&self, target: &Target) -> Result<(), OpenError> {
         let peer = Peer { source: String::new(), incarnation: Incarnation::default(), address: target.address.clone() };
         self.flows.iter().try_for_each(|flow| {
-            let goal = Goal { target: target.clone(), boot: None, transports: Vec::new(), protection: Protection::None };
+            let goal =
+                Goal { target: target.clone(), boot: None, transports: Vec::new(), protection: Protection::None, passes: None };
             flow.add(target.to_string(), peer.clone(), goal)
         })
     }
 
-    /// Connects one flow to a receiver that accepts these transports, and demands this protection.
+    /// Connects a declared flow of a receiver, which gives passes there.
     pub(crate) fn add(
         &self,
-        flow: &Name,
+        flow: &DeclaredFlow,
         key: &str,
         peer: &Peer,
         target: &Target,
-        transports: &[Transport],
-        protection: Protection,
+        passes: &PassOffice,
     ) -> Result<(), OpenError> {
-        let Some(flow) = self.flow(flow) else { return Ok(()) };
-        let boot = Some(peer.incarnation.boot);
-        let goal = Goal { target: target.clone(), boot, transports: transports.to_vec(), protection };
-        flow.add(key.to_owned(), peer.clone(), goal)
+        let Some(own) = self.flow(&flow.name) else { return Ok(()) };
+        let goal = Goal {
+            target: target.clone(),
+            boot: Some(peer.incarnation.boot),
+            transports: flow.transports.clone(),
+            protection: flow.protection,
+            passes: Some(passes.clone()),
+        };
+        own.add(key.to_owned(), peer.clone(), goal)
     }
 
     /// Removes a receiver from a flow.

@@ -308,6 +308,7 @@ impl Book {
                 longest: settings.attachment_mb << 20,
                 logger: given.logger.named("mail"),
                 cleaned: Default::default(),
+                reading: Default::default(),
             })
             .map_err(io(&what))
         });

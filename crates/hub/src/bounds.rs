@@ -675,6 +675,30 @@ pub const BOUNDS: &[Bound] = &[
     bound(Logbook, "files of one mail", Constant("hub/src/book/mail_in/entry.rs", "FILES", "50", "50"), "the mail is refused"),
     bound(
         Logbook,
+        "parts of one mail with a type of their own",
+        Constant("hub/src/book/mail_in/shape.rs", "TYPED", "1000", "1000"),
+        "the mail is refused",
+    ),
+    bound(
+        Logbook,
+        "lines of one mail that can begin a part",
+        Constant("hub/src/book/mail_in/shape.rs", "BOUNDARIES", "10_000", "10 000"),
+        "the mail is refused",
+    ),
+    bound(
+        Logbook,
+        "Markdown whose marks are left out in snippets",
+        Constant("logbook/src/plain.rs", "MAX_READ", "32 << 10", "32 KiB"),
+        "the snippet shows the source",
+    ),
+    bound(
+        Logbook,
+        "Markdown whose checklist can be ticked off",
+        Constant("logbook/src/checklist.rs", "MAX_TEXT", "256 << 10", "256 KiB"),
+        "it has no boxes",
+    ),
+    bound(
+        Logbook,
         "logbooks whose mails a user gets by ELOG's list",
         Constant("logbook/src/people/user.rs", "MAX_NOTIFY", "4096", "4096"),
         "422",

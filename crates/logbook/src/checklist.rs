@@ -17,9 +17,13 @@ pub struct Item {
     place: Range<usize>,
 }
 
-/// Returns the items of a text, in order. Only Markdown has them.
+/// Longest text whose items are read, in bytes: each view of the entry reads them.
+const MAX_TEXT: usize = 256 << 10;
+
+/// Returns the items of a text, in order. Only Markdown has them, and a very long text has none.
 pub fn items(content: &Content) -> Vec<Item> {
-    if content.encoding != Encoding::Markdown || !content.text.contains("[") {
+    let has_marks = ["[ ]", "[x]", "[X]"].iter().any(|mark| content.text.contains(mark));
+    if content.encoding != Encoding::Markdown || content.text.len() > MAX_TEXT || !has_marks {
         return Vec::new();
     }
     let mut items: Vec<Item> = Vec::new();
@@ -75,6 +79,8 @@ mod tests {
             text.replace("[ ] open", "[x] open").replace("[x] check", "[ ] check").replace("[ ] inner", "[x] inner")
         );
         assert_eq!(ticked(&content, &[false, true]), text, "items without a value stay");
+        let long = Content { text: text.repeat(MAX_TEXT / text.len() + 1), ..content.clone() };
+        assert!(items(&long).is_empty() && ticked(&long, &[]) == long.text);
         assert!(items(&Content { encoding: Encoding::Plain, ..content }).is_empty());
     }
 }

@@ -19,11 +19,15 @@ pub fn plain(encoding: Encoding, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the visible text, for lists and for snippets around a match. Markdown loses its marks, too. Searches do not
-/// use this text, because they find words in the source of Markdown.
+/// Longest Markdown that loses its marks, in bytes. Its parser takes a second and hundreds of megabytes for a few
+/// megabytes of brackets, and a page shows many entries.
+const MAX_READ: usize = 32 << 10;
+
+/// Returns the visible text, for lists and for snippets around a match. Markdown loses its marks, too, unless it is very
+/// long. Searches do not use this text, because they find words in the source of Markdown.
 pub fn read(encoding: Encoding, text: &str) -> Cow<'_, str> {
     match encoding {
-        Encoding::Markdown => Cow::Owned(markdown(text)),
+        Encoding::Markdown if text.len() <= MAX_READ => Cow::Owned(markdown(text)),
         _ => plain(encoding, text),
     }
 }
@@ -219,6 +223,8 @@ mod tests {
             assert_eq!(read(Encoding::Markdown, text), expected, "{text}");
         }
         assert_eq!(read(Encoding::Plain, "**x**"), "**x**");
+        let long = "**x** ".repeat(MAX_READ);
+        assert_eq!(read(Encoding::Markdown, &long), long);
     }
 
     proptest! {

@@ -22,11 +22,12 @@ use crate::{
     identity::Identity,
     message::{Cause, ProtectionLevel, Refusal, Token, Transport},
     name::Name,
+    passes::Passes,
     state::ReceivedFlowState,
 };
 
-/// Rule that returns the reason for which a sender is refused.
-pub(super) type Admission = Arc<dyn Fn(&Peer) -> Option<String> + Send + Sync>;
+/// Rule that returns the reason for which a sender with this token or pass is refused.
+pub(super) type Admission = Arc<dyn Fn(&Peer, &Token) -> Option<String> + Send + Sync>;
 
 /// Sender that has a flow, and its connection.
 #[derive(Default)]
@@ -69,6 +70,8 @@ pub(super) struct ReceiverState {
     pub(super) refused: AtomicU64,
     /// Rule about senders with the right token.
     pub(super) admission: RwLock<Option<Admission>>,
+    /// Passes that it has given on the bus.
+    pub(super) passes: Arc<Passes>,
 }
 
 impl Slot {

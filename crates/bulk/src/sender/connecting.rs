@@ -18,6 +18,7 @@ use crate::{
     frame::{Header, Kind},
     message::{CONTROL_LIMIT, Hello, LEAST_FRAME, ProtectionLevel, Refusal, Refuse, Token, Transport, VERSION, Welcome},
     open::{OpenError, spawn},
+    passes::PassOffice,
     protection::Protection,
     receiver::{
         Line,
@@ -46,6 +47,8 @@ pub(super) struct Goal {
     pub transports: Vec<Transport>,
     /// Protection that its flow declares.
     pub protection: Protection,
+    /// Place of its passes, if the bus announces it.
+    pub passes: Option<PassOffice>,
 }
 
 impl Goal {
@@ -204,6 +207,8 @@ fn greet(inner: &FlowShared, goal: &Goal, stream: TcpStream, learnt: &mut Learnt
     if learnt.protected {
         demanded = demanded.max(ProtectionLevel::Authenticated);
     }
+    // Asked for before the handshake, in which the receiver does not wait long.
+    let pass = goal.passes.as_ref().and_then(PassOffice::ask).transpose().map_err(|why| Failed::Io(io::Error::other(why)))?;
     let mut dialogue = Dialogue::new(stream);
     let keys = if demanded > ProtectionLevel::None { Some(dialogue.exchange(&goal.target.token)?) } else { None };
     let stream = &dialogue.line.stream;
@@ -219,8 +224,12 @@ fn greet(inner: &FlowShared, goal: &Goal, stream: TcpStream, learnt: &mut Learnt
         session: inner.session,
         ack_every: settings.ack_every.min(settings.window as u64 / 2).max(1),
         transfer: inner.transfer(),
-        // The keys prove it, so the token itself stays here.
-        token: if keys.is_some() { Token::default() } else { goal.target.token },
+        token: match pass {
+            Some(pass) => pass,
+            // The keys prove the token, so it stays here.
+            None if keys.is_some() => Token::default(),
+            None => goal.target.token,
+        },
         incarnation: inner.identity.incarnation,
         domain: inner.identity.domain.clone(),
         source: inner.identity.source.clone(),

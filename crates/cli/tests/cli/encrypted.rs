@@ -85,6 +85,11 @@ impl Lab {
         lab
     }
 
+    /// Returns the file of the domain's key.
+    pub fn key(&self) -> &Path {
+        Path::new(&self.key)
+    }
+
     pub fn certificates(&self) -> PathBuf {
         self.site.path("data/lab/cert")
     }

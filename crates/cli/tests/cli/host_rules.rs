@@ -3,11 +3,24 @@
 use std::{
     fs,
     path::PathBuf,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::Value;
-use tampu_tls::Authority;
+use tampu_bulk::{
+    Protection, Sender,
+    directory::{RECEIVERS, parse},
+    message::Refusal,
+    receiver::Identity,
+    sender::SendFlow,
+};
+use tampu_bus::{
+    Event, History, Participant, ReaderQos,
+    connect::{Encryption, Endpoint, Key, Lan, Settings},
+    run_dir::RunDir,
+};
+use tampu_tls::{Authority, CertificateDir};
+use tampu_types::{Incarnation, PartitionFilter, TopicFilter};
 
 use crate::{
     bulk::beside::{Beside, files},
@@ -146,4 +159,55 @@ fn a_receiver_asks_the_rules_again_for_each_connection() {
         assert!(Instant::now() < until, "{said:?}");
     }
     assert_eq!(files(&mast.lab.site.path("out")), ["before"]);
+}
+
+/// A member of the bus on the mast.
+fn join(mast: &Mast, name: &str) -> Participant {
+    let lan = Lan {
+        key: Key::from_file(mast.lab.key()).unwrap(),
+        direct: None,
+        encryption: Encryption::Tls(CertificateDir::new(&mast.certificates)),
+    };
+    let hub = Some(Endpoint::Tcp(format!("127.0.0.1:{}", mast.port)));
+    let settings = Settings::new("lab".parse().unwrap(), RunDir::at(mast.lab.elsewhere.path("run")));
+    Participant::open(Settings { hub, lan: Some(lan), ..settings }, name.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn a_token_and_the_process_of_another_host_open_no_closed_stream() {
+    let mast = Mast::new();
+    let receiver = ["--domain", "lab", "bulk", "recv", "--stream", "s", "-o", "out", "--json"];
+    let receiver = Beside::start(&mast.lab.site, &receiver);
+    receiver.await_event("listening");
+    mast.deny("send", "bulk/s", "bulk/s");
+
+    // Every member reads the token, and which process has announced the receiver.
+    let member = join(&mast, "member");
+    let everything = ReaderQos { history: History::All, ..ReaderQos::default() };
+    let mut reader = member.reader(&TopicFilter::new(RECEIVERS).unwrap(), &PartitionFilter::All, everything).unwrap();
+    let until = Instant::now() + PATIENCE;
+    let (target, its_process) = loop {
+        if let Some(Event::Sample(sample)) = reader.next(Duration::from_secs(1))
+            && let Ok(Some(declaration)) = sample.payload.with(parse)
+        {
+            break (declaration.target, sample.stream.incarnation);
+        }
+        assert!(Instant::now() < until);
+    };
+    for process in [Incarnation { boot: 1, pid: 2, start: 3 }, its_process, member.incarnation()] {
+        let identity = Identity { incarnation: process, ..Identity::alone("lab", "liar") };
+        let flow = SendFlow { protection: Protection::Encrypted, ..SendFlow::new("data".parse().unwrap()) };
+        let sender = Sender::open(identity, "s".parse().unwrap(), vec![flow]).unwrap();
+        sender.connect(&target).unwrap();
+        let until = Instant::now() + PATIENCE;
+        let link = loop {
+            let link = sender.state().flows[0].receivers[0].clone();
+            if link.refusal.is_some() {
+                break link;
+            }
+            assert!(Instant::now() < until && sender.flows()[0].connected() == 0, "{link:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert!(link.refusal == Some(Refusal::Denied) && link.why.contains("shows no pass"), "{link:?}");
+    }
 }

@@ -68,7 +68,7 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     if request.settings.show_text() || !entry.content.text.is_empty() {
         let text = values::text(request, &entry);
         let changes = !request.query.is_on("printable") && may_change(request, &entry, PageCommand::Edit).is_ok();
-        match checklist::form(request, &entry, &text.0).filter(|_| changes) {
+        match changes.then(|| checklist::form(request, &entry, &text.0)).flatten() {
             Some(form) => body.push_str(&form),
             None => put!(&mut body, "<div class=\"messageframe\">{}</div>\n", text),
         }

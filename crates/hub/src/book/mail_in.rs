@@ -29,6 +29,7 @@ use tampu_workers::{OnPanic, WorkerThread};
 
 mod entry;
 mod session;
+mod shape;
 mod site;
 
 pub use site::MailInSite;

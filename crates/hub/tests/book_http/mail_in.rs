@@ -112,12 +112,14 @@ fn a_mail_of_a_user_is_an_entry() {
     let mail = |headers: &str, text: &str| format!("From: zoe@example.org\n{headers}\n\n{text}");
     let reply = mail(
         "Message-ID: <2@example.org>\nIn-Reply-To: <entry.1.Shift@example.org>\nContent-Type: text/html",
-        "<p>see &lt;to&gt; it<script>x</script></p>",
+        "<p>Author: Max<br>see &lt;to&gt; it<script>x</script></p>",
     );
     assert_eq!(mta.deliver("shift@log.example.org", &reply), "250 2.0.0 entry 2 of Shift");
     let entry = zoe.get("/books/Shift/entries/2").is(200).json();
     assert_eq!((&entry["parent"], &entry["encoding"]), (&json!(1), &json!("plain")));
     assert!(entry["text"].as_str().unwrap().contains("see <to> it"), "{entry}");
+    let authors: Vec<_> = entry["attributes"].as_array().unwrap().iter().filter(|said| said["name"] == "Author").collect();
+    assert_eq!(authors, [&json!({ "name": "Author", "values": ["Zoë"] })], "a line of the mail names no other author");
 
     for (to, text, expected) in [
         ("other@log.example.org", mail("", "x"), "550 5.1.1 other@log.example.org is no logbook"),
@@ -128,6 +130,17 @@ fn a_mail_of_a_user_is_an_entry() {
         ("shift@x", mail("Auto-Submitted: auto-replied", "x"), "550 5.7.1 a mail that a program sent"),
         ("shift@x", mail("Message-ID: <entry.1.Shift@example.org>", "x"), "550 5.7.1 this mail is one of the logbook's own"),
         ("shift@x", mail("", "Type: Unheard of\n\nx"), "550 5.7.1 "),
+        // 30 000 levels of mails in mails: the parser's values would not fit into the stack.
+        (
+            "shift@x",
+            mail("", "x").replace("\n\n", &"\nContent-Type: message/rfc822\n\n".repeat(30_000)),
+            "550 5.7.1 the mail has more than 1000 parts",
+        ),
+        (
+            "shift@x",
+            mail("Content-Type: multipart/digest; boundary=b", &"--b\n\n".repeat(20_000)),
+            "550 5.7.1 the mail has more than 10000 lines",
+        ),
         ("shift@x", mail("", &"long ".repeat(250_000)), "550 5.7.1 the mail is longer than 1 MiB"),
     ] {
         let answer = mta.deliver(to, &text);

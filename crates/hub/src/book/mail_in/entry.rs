@@ -14,7 +14,7 @@ use tampu_logbook::{
     store::{StoreError, naming::current_name},
 };
 
-use super::site::MailInSite;
+use super::{shape::too_complex, site::MailInSite};
 use crate::clock::now;
 
 /// The kind of the store's records of mails that became entries.
@@ -61,9 +61,16 @@ fn never<T>(why: impl Into<String>) -> Result<T, Refusal> {
 
 /// Posts a mail to a logbook, and returns what became of it.
 pub fn post(site: &MailInSite, book: &str, text: &[u8]) -> Result<String, Refusal> {
-    let Some(mail) = MessageParser::default().parse(text) else { return never("this is no mail") };
-    refuse_machines(site, &mail)?;
-    let user = author(site, &mail)?;
+    if let Some(why) = too_complex(text) {
+        return never(why);
+    }
+    let parser = MessageParser::default();
+    // Strangers are refused by the headers, and the parts of one mail at a time are in memory.
+    let Some(head) = parser.parse_headers(text) else { return never("this is no mail") };
+    refuse_machines(site, &head)?;
+    let user = author(site, &head)?;
+    let _turn = site.reading.lock();
+    let Some(mail) = parser.parse(text) else { return never("this is no mail") };
     let book = match site.store.book(book) {
         // The configuration can name a logbook that was renamed.
         Err(StoreError::NoBook(_)) => site.store.book(current_name(&*site.store, book)?.as_deref().unwrap_or(book))?,
@@ -154,6 +161,8 @@ fn parent(site: &MailInSite, mail: &Message<'_>, book: &Book) -> Option<u32> {
 fn content(site: &MailInSite, mail: &Message<'_>, book: &Book, user: &User) -> Result<(Content, Vec<Upload>), Refusal> {
     let body = mail.body_text(0).unwrap_or_default().replace("\r\n", "\n").replace('\0', "\u{fffd}");
     let (mut attributes, text) = split(book, body.trim());
+    // The address has named the author. A line of the mail does not name another.
+    attributes.retain(|said| !same_name(&said.name, "Author"));
     let mut set = |name: &str, value: &str| {
         let def = book.attribute(name).filter(|def| def.kind == AttributeKind::Text);
         if let Some(def) = def.filter(|_| !attributes.iter().any(|said| same_name(&said.name, name))) {

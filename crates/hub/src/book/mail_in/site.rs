@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicI64};
 
+use parking_lot::Mutex;
 use tampu_elog::pages::Zone;
 use tampu_log::Logger;
 use tampu_logbook::{mail::settings::MailIn, people::People, store::Store};
@@ -20,4 +21,6 @@ pub struct MailInSite {
     pub logger: Logger,
     /// The time, in Unix nanoseconds, of the last removal of old records.
     pub cleaned: AtomicI64,
+    /// Held while a mail is parsed and posted.
+    pub reading: Mutex<()>,
 }
