@@ -85,6 +85,7 @@ pub mod transfers;
 pub mod window;
 
 mod datagram;
+mod declared_flow;
 mod identity;
 mod open;
 mod passes;

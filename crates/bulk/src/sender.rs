@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use tampu_types::Incarnation;
 
 use crate::{
-    directory::DeclaredFlow,
+    declared_flow::DeclaredFlow,
     handler::Peer,
     identity::Identity,
     name::Name,
