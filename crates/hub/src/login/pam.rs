@@ -13,7 +13,7 @@ use tampu_log::{Logger, notice};
 use tampu_logbook::people::outside::{CheckPassword, MethodFailure, OutsideUser};
 use tampu_workers::host;
 
-use super::{absence::Absence, calls::Calls, pam_settings::PamSettings};
+use super::{absence::Absence, calls::Calls, pam_settings::PamSettings, warnings::Warnings};
 use library::Verdict;
 
 mod library;
@@ -30,6 +30,7 @@ pub struct Pam {
     calls: Calls,
     absence: Absence,
     logger: Logger,
+    warnings: Warnings,
 }
 
 impl Pam {
@@ -43,7 +44,8 @@ impl Pam {
             ));
         }
         let absence = Absence::of(format!("PAM of the login method '{name}'"), logger.clone());
-        Ok(Pam { name: name.to_owned(), settings: settings.clone(), calls: Calls::new(settings.connections), absence, logger })
+        let (name, calls, warnings) = (name.to_owned(), Calls::new(settings.connections), Warnings::new(logger.clone()));
+        Ok(Pam { name, settings: settings.clone(), calls, absence, logger, warnings })
     }
 }
 
@@ -79,7 +81,12 @@ impl CheckPassword for Pam {
                 notice!(self.logger, "the login method '{}' refuses '{}': {why}", self.name, login.escape_debug());
                 Ok(None)
             }
-            Ok(Err(why)) => Err(MethodFailure::Away(why)),
+            // Modules answer so about one person, too, whom anybody can name. Only their silence counts as absence.
+            Ok(Err(why)) => {
+                let login = login.escape_debug();
+                self.warnings.warn(&format!("the login method '{}' could not check '{login}': {why}", self.name));
+                return Err(MethodFailure::Away(why));
+            }
             Err(failure) => Err(failure),
         };
         self.absence.note(&found);
