@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tampu_bus::{
     Acquaintances, Participant, Qos, QosTable, Reader, ReaderQos, TypeTag, Writer,
+    clock::Gate,
+    connect::{Node, NodeSettings, Settings},
     engine::memory::{MemoryEngine, MemoryNet},
 };
 use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
@@ -75,4 +77,29 @@ fn nothing_of_a_killed_process_stays() {
 fn nothing_of_a_process_that_left_stays() {
     let (before, after) = after_lives(|_, life| drop(life));
     assert_eq!(before, after);
+}
+
+#[test]
+fn nothing_of_lives_at_a_node_stays() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let settings = node.client_settings();
+    let join = |name: &str| {
+        let source = SourceName::new(name).unwrap();
+        Participant::on(settings.open().unwrap(), settings.domain.clone(), source, QosTable::default()).unwrap()
+    };
+    let observer = join("observer");
+    let until_processes = |processes: usize| {
+        let wanted = Acquaintances { processes, hosts: processes, ..Acquaintances::default() };
+        let (began, pause) = (std::time::Instant::now(), Gate::default());
+        while observer.acquaintances() != wanted {
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", observer.acquaintances());
+            pause.wait_host(0, Duration::from_millis(10));
+        }
+    };
+    until_processes(1);
+    let lives: Vec<Participant> = (0..20).map(|number| join(&format!("life {number}"))).collect();
+    until_processes(21);
+    drop(lives);
+    until_processes(1);
 }

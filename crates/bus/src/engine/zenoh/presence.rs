@@ -53,7 +53,7 @@ impl Announcement {
 
 impl Declaration for Announcement {
     fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
-        let declare = || link.session.liveliness().declare_token(link.key(&self.key)).wait();
+        let declare = || link.session.liveliness().declare_token(marked(&link.key(&self.key))).wait();
         self.token.attach(link, || format!("announcing {}", self.key), declare)
     }
 
@@ -94,8 +94,8 @@ impl Watch {
         let asked = if self.is_new && link.is_owned() { before_wildcards(&pattern) } else { pattern.clone() };
         let (inbox, watch, generation) = (self.inbox.clone(), self.number, link.generation);
         let noted = move |reply: Reply| {
-            if let Some(token) = reply.result().ok().filter(|token| pattern.intersects(token.key_expr())) {
-                inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here: true });
+            if let Some(key) = reply.result().ok().and_then(|token| unmarked(token.key_expr(), &pattern)) {
+                inbox.put(Note::Token { watch, generation, key, here: true });
             }
         };
         let (inbox, call) = (self.inbox.clone(), Mutex::new(Some(call)));
@@ -116,11 +116,14 @@ impl Declaration for Watch {
     fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
         let declare = || {
             let (inbox, watch, generation) = (self.inbox.clone(), self.number, link.generation);
+            let pattern = link.key(&self.pattern);
+            let watched = pattern.clone();
             let noted = move |token: Sample| {
                 let here = token.kind() == SampleKind::Put;
-                inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here });
+                if let Some(key) = unmarked(token.key_expr(), &watched) {
+                    inbox.put(Note::Token { watch, generation, key, here });
+                }
             };
-            let pattern = link.key(&self.pattern);
             let subscriber = link.session.liveliness().declare_subscriber(pattern).history(true).callback(noted).wait()?;
             self.ask_for_end(link);
             Ok(subscriber)
@@ -132,6 +135,28 @@ impl Declaration for Watch {
         self.subscriber.withdraw();
         self.inbox.put(Note::Unwatch { number: self.number });
     }
+}
+
+/// Mark in announced keys, in their fifth chunk, which names a process or a boot; in shorter keys in the last one.
+///
+/// For each key without wildcards that a node tells a process of, it assigns a number to the start of the key that has no
+/// wildcards, and both keep the number for as long as the process is connected. For whole keys these would be several for
+/// every process that ever lived, and each new key is compared with all of them. With a wildcard in its fifth chunk, the
+/// keys of all processes of a host share one start.
+const MARK: &str = "$*";
+
+/// Returns the announced form of a key.
+fn marked(key: &KeyExpr<'_>) -> KeyExpr<'static> {
+    let mut chunks: Vec<String> = key.as_str().split('/').map(str::to_owned).collect();
+    let last = chunks.len() - 1;
+    chunks[last.min(4)].push_str(MARK);
+    KeyExpr::try_from(chunks.join("/")).unwrap_or_else(|_| key.clone().into_owned())
+}
+
+/// Returns the key of an announced form, if it falls under the pattern.
+fn unmarked(announced: &KeyExpr<'_>, pattern: &KeyExpr<'_>) -> Option<String> {
+    let key = announced.as_str().replace(MARK, "");
+    KeyExpr::try_from(key.as_str()).is_ok_and(|key| pattern.intersects(&key)).then_some(key)
 }
 
 /// Returns the start of a pattern, up to its first chunk with a wildcard.
@@ -221,6 +246,17 @@ mod tests {
         assert_eq!(start("tampu/lab/r/**"), "tampu/lab/r");
         assert_eq!(start("tampu/lab/p$*/x"), "tampu/lab");
         assert_eq!((start("a/b"), start("**")), ("a/b".to_owned(), "**".to_owned()));
+    }
+
+    #[test]
+    fn marked_keys_lead_back_to_themselves() {
+        for (key, announced) in [("t/lab/p/-/1-2-3/61", "t/lab/p/-/1-2-3$*/61"), ("t/lab/n/-/7", "t/lab/n/-/7$*"), ("a", "a$*")] {
+            let marked = marked(&KeyExpr::try_from(key).unwrap());
+            assert_eq!(marked.as_str(), announced);
+            let under = |pattern: &str| unmarked(&marked, &KeyExpr::try_from(pattern.to_owned()).unwrap());
+            assert_eq!((under("**").as_deref(), under(key).as_deref()), (Some(key), Some(key)));
+            assert_eq!(under(&format!("{key}x")), None);
+        }
     }
 
     #[test]
