@@ -9,6 +9,7 @@
 //! | mails about accounts | [`accounts`] |
 //! | the sender: queue and worker together | [`outbox`] |
 //! | Message-IDs of mails about entries | [`thread`] |
+//! | mails whose entries were purged | [`purged`] |
 //!
 //! A mail is durable once [`Outbox::send`] has returned. The worker offers it until the server has accepted it for each
 //! recipient, has refused it for good, or the time limit has passed. What failed stays listed until somebody retries or
@@ -18,6 +19,7 @@
 pub mod accounts;
 pub mod message;
 pub mod outbox;
+pub mod purged;
 pub mod queue;
 pub mod settings;
 pub mod smtp;

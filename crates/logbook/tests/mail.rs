@@ -8,7 +8,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tampu_logbook::mail::{Mail, MailError, MailSettings, MailTls, Outbox, outbox::MailNews};
+use tampu_logbook::{
+    book::Book,
+    entry::{Content, EntryRef, NewEntry},
+    mail::{Mail, MailError, MailSettings, MailTls, Outbox, outbox::MailNews, purged::PurgedText},
+    store::{Store, purge::Purge, sqlite::SqliteStore},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -168,4 +173,54 @@ fn a_full_queue_refuses_and_says_why() {
     outbox.send(&mail(&["zoe@example.org"], "one")).unwrap();
     let error = outbox.send(&mail(&["zoe@example.org"], "two")).unwrap_err();
     assert!(error.to_string().contains("[mail] queue: 1 mails"), "{error}");
+}
+
+#[test]
+fn mails_about_a_purged_entry_leave_the_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let store: Box<dyn Store> = Box::new(SqliteStore::open(&dir.path().join("book")).unwrap());
+    for book in ["Shift", "Other"] {
+        store.put_book(&Book::new(book, vec![])).unwrap();
+    }
+    let post = || {
+        let entry = NewEntry {
+            book: "Shift".to_owned(),
+            content: Content { text: "trip".to_owned(), ..Content::default() },
+            ..NewEntry::default()
+        };
+        store.post(entry, vec![], "zoe").unwrap()
+    };
+    // Nobody answers there, so what was taken waits.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = settings(closed.local_addr().unwrap().port());
+    drop(closed);
+    let mails = dir.path().join("mail");
+    let outbox = Outbox::start(settings, &mails, |_| {}).unwrap();
+    let send = |about: &[&EntryRef]| {
+        let about = about.iter().map(|&at| at.clone()).collect();
+        outbox.send(&Mail { about, ..mail(&["zoe@example.org"], "HV") }).unwrap();
+    };
+    let (first, second, third, moved) = (post(), post(), post(), post());
+    send(&[]);
+    send(&[&first]);
+    send(&[&second, &first]);
+    send(&[&third]);
+    send(&[&moved]);
+    // Mails that were made before a logbook got another name, and before an entry was moved.
+    store.rename_book("Shift", "Night log", "root").unwrap();
+    let moved_from = EntryRef::new("Night log", moved.id);
+    let there = store.move_to(&moved_from, "Other", "zoe", false).unwrap();
+    let forget = |purged: PurgedText<'_>| outbox.forget(&*store, purged).unwrap();
+    let purge = Purge { reason: "a password".to_owned(), ..Purge::default() };
+    let purged = store.purge(&EntryRef::new("Night log", first.id), &purge, "root").unwrap();
+    assert_eq!(forget(PurgedText::Entry(&purged.at)), 2);
+    let purged = store.purge(&there, &purge, "root").unwrap();
+    assert_eq!(forget(PurgedText::Entry(&purged.at)), 1);
+    // A logbook, with the mails that named it formerly.
+    send(&[&EntryRef::new("Night log", third.id)]);
+    let deleted = store.delete_book("Night log", "root").unwrap();
+    let deleted = store.purge_book(deleted.number, "a password", "root").unwrap();
+    assert_eq!(forget(PurgedText::Book(&deleted)), 2);
+    assert_eq!(outbox.mails().len(), 1, "a mail about no entry stays");
+    assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 2, "the files are gone, too");
 }

@@ -2,6 +2,12 @@
 
 use std::{fs, path::Path};
 
+use tampu_logbook::{
+    entry::EntryRef,
+    mail::{message::Written, queue::Queue},
+};
+use tampu_types::Time;
+
 use crate::site::{Said, Site};
 
 const SECRET: &str = "quetzalcoatl";
@@ -73,6 +79,42 @@ fn through_a_hub_a_purge_is_for_administrators_and_stands_in_the_log() {
     let records = site.find(1, &["--logger", "audit", "purged"]);
     let message = records[0]["message"].as_str().unwrap();
     assert!(message.contains("zoe from 127.0.0.1: entry Shift/1: purged revision 0: a password"), "{message}");
+}
+
+#[test]
+fn a_purge_reaches_mails_that_wait() {
+    let site = Site::new();
+    book(&site, &["make", "Shift", "-a", "Author"]).ok();
+    let put_into_queue = |entry: u32| {
+        let (mut queue, _) = Queue::open(&site.path("data/local/book/mail")).unwrap();
+        let written = Written {
+            from: "log@example.org".to_owned(),
+            to: vec!["zoe@example.org".to_owned()],
+            subject: "HV".to_owned(),
+            id: "1@example.org".to_owned(),
+            bytes: SECRET.as_bytes().to_vec(),
+            about: vec![EntryRef::new("Shift", entry)],
+        };
+        queue.add(&written, Time::from_unix(1_800_000_000, 0)).unwrap();
+    };
+    let post = || book(&site, &["post", "Shift", "-a", "Author=Zoe", "-t", SECRET]).ok();
+    post();
+    put_into_queue(1);
+    let said = book(&site, &["purge", "Shift/1", "--reason", "a password", "--yes"]).ok();
+    assert!(said.err.contains("1 mail with a purged text"), "{said:?}");
+    assert!(!is_in(&site.path("data")));
+
+    post();
+    put_into_queue(2);
+    // No mail server is there.
+    let mail = "[mail]\nhost = \"127.0.0.1\"\nport = 1\ntls = \"none\"\nfrom = \"log@example.org\"\n";
+    let config = site.file("tampu.toml", mail);
+    let _hub = site.hub(&["--config", &config]);
+    let of_hub = |arguments: &[&str]| site.tampu_without("TAMPU_DATA_DIR", b"", arguments);
+    assert_eq!(of_hub(&["mail", "queue", "list", "--json"]).ok().json()[0]["mails"].as_array().unwrap().len(), 1);
+    of_hub(&["book", "purge", "Shift/2", "--reason", "a password", "--yes"]).ok();
+    assert!(!is_in(&site.path("data/local/book")));
+    site.find(1, &["--logger", "audit", "--contains", "removed from the queue: 1"]);
 }
 
 #[test]

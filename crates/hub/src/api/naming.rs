@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tampu_log::notice;
 use tampu_logbook::{
     book::Book,
+    mail::purged::PurgedText,
     store::naming::{DeletedBook, deleted_books},
 };
 
@@ -124,5 +125,7 @@ fn purge(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let PurgeReason { reason } = call.json()?;
     let purged = call.api.store.purge_book(call.number(0, "number of a deleted logbook")?, &reason, &call.by());
     done(call, &format!("purge of the deleted logbook {}: {}", call.var(0), reason.trim().escape_debug()));
-    ok(&purged?)
+    let purged = purged?;
+    super::purge::forget_mails(call, PurgedText::Book(&purged))?;
+    ok(&purged)
 }

@@ -2,6 +2,7 @@
 
 use tampu_log::notice;
 use tampu_logbook::{
+    mail::purged::PurgedText,
     people::{Resource, Verb},
     store::purge::{Purge, Purged},
 };
@@ -32,5 +33,17 @@ fn purge(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let done = done?;
     let (from, what) = (call.auth.from, purge.told());
     notice!(call.api.audit, "{by} from {from}: entry {}: {what}", done.at);
+    forget_mails(call, PurgedText::Entry(&done.at))?;
     ok(&done)
+}
+
+/// Removes the texts of a purge from the queue of mails.
+pub(super) fn forget_mails(call: &Call<'_>, purged: PurgedText<'_>) -> Result<(), Problem> {
+    let Some(outbox) = call.api.mail.as_deref() else { return Ok(()) };
+    let count = outbox.forget(&*call.api.store, purged)?;
+    if count > 0 {
+        let (by, from) = (call.by(), call.auth.from);
+        notice!(call.api.audit, "{by} from {from}: mails with a purged text removed from the queue: {count}");
+    }
+    Ok(())
 }

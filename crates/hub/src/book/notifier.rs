@@ -281,7 +281,7 @@ impl Worker {
         let at = format!("{}/{}/{}", self.site.base, escape(&entry.at.book), entry.at.id);
         let message = webhook::message(rule, login, entry, &at);
         let subject = format!("webhook {} of '{login}': {} {}", rule.id, entry.at.book, entry.at.id);
-        if let Err(error) = self.site.outbox.send_hook(url, &subject, message) {
+        if let Err(error) = self.site.outbox.send_hook_about(url, &subject, message, vec![entry.at.clone()]) {
             warning!(self.site.logger, "the webhook {} of '{login}' is not told of entry {}: {error}", rule.id, entry.at.id);
         }
     }

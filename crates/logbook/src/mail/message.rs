@@ -12,6 +12,7 @@ use lettre::{
 };
 
 use super::settings::MailSettings;
+use crate::entry::EntryRef;
 
 /// Recipients of one mail.
 pub const RECIPIENTS: usize = 1000;
@@ -83,6 +84,8 @@ pub struct Mail {
     pub unsubscribe: Option<String>,
     /// Further headers, as `X-Elog-URL`.
     pub headers: Vec<(String, String)>,
+    /// The entries whose texts it has.
+    pub about: Vec<EntryRef>,
 }
 
 /// A mail as it goes over the wire.
@@ -98,6 +101,8 @@ pub struct Written {
     pub id: String,
     /// Headers and body, with CR LF.
     pub bytes: Vec<u8>,
+    /// The entries whose texts it has.
+    pub about: Vec<EntryRef>,
 }
 
 /// Parses an address.
@@ -185,7 +190,8 @@ impl Mail {
         }
         let message = self.body(message).map_err(|why| MailError::Message(why.to_string()))?;
         let addresses = to.iter().map(|one| one.email.to_string());
-        Ok(Written { from: sender.email.to_string(), to: addresses.collect(), subject, id, bytes: message.formatted() })
+        let (from, about) = (sender.email.to_string(), self.about.clone());
+        Ok(Written { from, to: addresses.collect(), subject, id, bytes: message.formatted(), about })
     }
 
     fn body(&self, message: lettre::message::MessageBuilder) -> Result<Message, lettre::error::Error> {

@@ -16,10 +16,12 @@ use tampu_workers::WorkerThread;
 
 use super::{
     message::{Mail, MailError, Written, bare_address},
+    purged::PurgedText,
     queue::{Attempt, DeliveryState, Queue, QueuedMail},
     settings::MailSettings,
     smtp::{Connection, Offered},
 };
+use crate::{entry::EntryRef, store::Store};
 
 /// The longest wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -140,12 +142,17 @@ impl Outbox {
 
     /// Takes a text for an address of the web into the queue, after its headers and an empty line.
     pub fn send_hook(&self, url: &str, subject: &str, text: Vec<u8>) -> Result<String, MailError> {
+        self.send_hook_about(url, subject, text, Vec::new())
+    }
+
+    /// Takes a text for an address of the web into the queue, with the entries that it is about.
+    pub fn send_hook_about(&self, url: &str, subject: &str, text: Vec<u8>, about: Vec<EntryRef>) -> Result<String, MailError> {
         if !self.has_hooks() || !url.starts_with(HOOK) {
             let why = "addresses of the web get nothing: [book] webhook_hosts of the hub's configuration names no host";
             return Err(MailError::Message(why.to_owned()));
         }
         let (from, subject) = (String::new(), subject.to_owned());
-        self.take(&Written { from, to: vec![url.to_owned()], subject, id: String::new(), bytes: text })
+        self.take(&Written { from, to: vec![url.to_owned()], subject, id: String::new(), bytes: text, about })
     }
 
     /// Returns the settings.
@@ -224,6 +231,11 @@ impl Outbox {
     /// Removes a mail from the queue.
     pub fn remove(&self, id: &str) -> Result<(), MailError> {
         self.shared.state.lock().queue.remove(id)
+    }
+
+    /// Removes the mails and texts for the web that have a purged text. Returns their number.
+    pub fn forget(&self, store: &(impl Store + ?Sized), purged: PurgedText<'_>) -> Result<usize, MailError> {
+        self.shared.state.lock().queue.forget(|about, made| purged.is_in(store, about, made))
     }
 
     /// Returns the state of the sender.

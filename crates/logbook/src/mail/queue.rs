@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tampu_types::Time;
 
 use super::message::{MailError, Written};
-use crate::schema::TimeText;
+use crate::{entry::EntryRef, schema::TimeText};
 
 /// Failed mails that are kept; older ones are dropped first.
 pub const FAILED: usize = 1000;
@@ -71,6 +71,9 @@ pub struct QueuedMail {
     pub to: Vec<Delivery>,
     /// The length of its text for the wire.
     pub bytes: u64,
+    /// The entries whose texts it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<EntryRef>,
 }
 
 impl QueuedMail {
@@ -183,6 +186,7 @@ impl Queue {
             from: written.from.clone(),
             to: to.collect(),
             bytes: written.bytes.len() as u64,
+            about: written.about.clone(),
         };
         let text = self.path(&id, "eml");
         let result = write(&text, &written.bytes).map_err(|why| MailError::Io { path: text.clone(), why });
@@ -242,6 +246,17 @@ impl Queue {
         Ok(())
     }
 
+    /// Removes the mails about an entry for which the function returns true. It gets the time of the mail, too. Returns their
+    /// number.
+    pub fn forget(&mut self, is_purged: impl Fn(&EntryRef, Time) -> bool) -> Result<usize, MailError> {
+        let has = |mail: &&QueuedMail| mail.about.iter().any(|about| is_purged(about, mail.made));
+        let found: Vec<String> = self.mails.values().filter(has).map(|mail| mail.id.clone()).collect();
+        // One that cannot be removed leaves the others.
+        let removed: Vec<Result<(), MailError>> = found.iter().map(|id| self.remove(id)).collect();
+        removed.into_iter().collect::<Result<(), MailError>>()?;
+        Ok(found.len())
+    }
+
     fn replace(&mut self, mail: QueuedMail) -> Result<(), MailError> {
         if !mail.waits() && !mail.has_failed() {
             return self.remove(&mail.id);
@@ -293,6 +308,7 @@ mod tests {
             subject: "HV".to_owned(),
             id: "1@example.org".to_owned(),
             bytes: b"Subject: HV\r\n\r\ntext\r\n".to_vec(),
+            about: vec![EntryRef::new("Shift", 1)],
         }
     }
 

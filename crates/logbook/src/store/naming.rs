@@ -51,6 +51,12 @@ pub fn current_name(store: &(impl Records + ?Sized), name: &str) -> Result<Optio
     Ok(current.filter(|current| !is_hidden(current)))
 }
 
+/// Returns true if `name` is a former name of a deleted logbook.
+pub fn is_name_of_deleted(store: &(impl Records + ?Sized), name: &str, number: u32) -> Result<bool> {
+    let record = store.record(FORMER, &name.to_lowercase())?;
+    Ok(record.is_some_and(|record| record.value["book"].as_str() == Some(&*hidden_name(i64::from(number)))))
+}
+
 /// Returns the deleted logbooks, in the order of their numbers.
 pub fn deleted_books(store: &(impl Records + ?Sized)) -> Result<Vec<DeletedBook>> {
     let damaged = |error: serde_json::Error| StoreError::Damaged(format!("{DELETED}: {error}"));

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 use tampu_logbook::{
     book::same_name,
+    mail::purged::PurgedText,
     store::naming::{DeletedBook, deleted_books},
 };
 
@@ -156,7 +157,12 @@ pub fn delete(place: &Place, name: &str, by: &str, yes: bool, as_json: bool) -> 
 pub fn purge(place: &Place, deleted: &DeletedBook, reason: &str, by: &str, as_json: bool) -> Outcome {
     let done = match place.remote(by)? {
         Some(hub) => hub.purge_book(deleted.number, reason).map_err(super::place::refused)?,
-        None => place.open()?.purge_book(deleted.number, reason, by).map_err(failed)?,
+        None => {
+            let store = place.open()?;
+            let done = store.purge_book(deleted.number, reason, by).map_err(failed)?;
+            place.forget_mails(&*store, PurgedText::Book(&done))?;
+            done
+        }
     };
     if as_json {
         return written(writeln!(io::stdout().lock(), "{}", json!(done)));

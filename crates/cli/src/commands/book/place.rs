@@ -9,6 +9,7 @@ use std::{
 
 use tampu_logbook::{
     client::{Client, ClientError, Trust},
+    mail::{MailError, purged::PurgedText, queue::Queue},
     store::{Logbook, Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
 
@@ -16,12 +17,15 @@ use super::text::shown;
 use crate::{
     connect::{Connect, HubAddress},
     context::Context,
-    failure::Failure,
+    failure::{Failure, Outcome},
+    plural::counted,
     private,
 };
 
 /// The file of a directory of logbooks.
 pub const DATABASE: &str = "book.db";
+/// The directory of the queue of mails, beside that file.
+const MAIL: &str = "mail";
 
 /// Returns true if a domain's directory has logbooks.
 fn has_logbooks(domain: &Path) -> bool {
@@ -205,6 +209,21 @@ impl Place {
             )));
         }
         self.make()
+    }
+
+    /// Removes the texts of a purge from the queue of mails beside the logbooks.
+    pub fn forget_mails(&self, store: &dyn Store, purged: PurgedText<'_>) -> Outcome {
+        let dir = self.dir().join(MAIL);
+        if !dir.is_dir() {
+            return Ok(());
+        }
+        let failed = |error: MailError| Failure::Failed(error.to_string());
+        let (mut queue, _) = Queue::open(&dir).map_err(failed)?;
+        let count = queue.forget(|about, made| purged.is_in(store, about, made)).map_err(failed)?;
+        if count > 0 {
+            eprintln!("tampu: {} with a purged text removed from the queue", counted(count as u64, "mail"));
+        }
+        Ok(())
     }
 
     /// Opens them, or makes the place for them.

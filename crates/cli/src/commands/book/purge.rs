@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 use tampu_logbook::{
     entry::EntryRef,
+    mail::purged::PurgedText,
     store::purge::{Purge as Part, Purged},
 };
 
@@ -80,10 +81,14 @@ impl Purge {
             self.confirm(at)?;
         }
         let done = match place.remote(&by)? {
-            Some(hub) => hub.purge(at, &part),
-            None => place.open()?.purge(at, &part, &by),
+            Some(hub) => hub.purge(at, &part).map_err(failed)?,
+            None => {
+                let store = place.open()?;
+                let done = store.purge(at, &part, &by).map_err(failed)?;
+                place.forget_mails(&*store, PurgedText::Entry(&done.at))?;
+                done
+            }
         };
-        let done = done.map_err(failed)?;
         let mut out = io::stdout().lock();
         if self.json {
             return written(writeln!(out, "{}", json!(done)));

@@ -93,6 +93,7 @@ impl<'a> MailText<'a> {
             id: Some(at(self.entry.at.id, if self.posted.edited { self.entry.revision.max(1) } else { 0 })),
             thread,
             headers: vec![("X-Elog-URL".to_owned(), self.url())],
+            about: vec![self.entry.at.clone()],
             ..Mail::default()
         }
     }

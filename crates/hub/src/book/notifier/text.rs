@@ -42,6 +42,7 @@ impl NotifierText<'_> {
             _ => self.digest(entries, more),
         };
         mail.to = vec![address.to_owned()];
+        mail.about = entries.iter().map(|notified| notified.entry.at.clone()).collect();
         mail.text.push_str("\n-- \n");
         for rule in &rules {
             mail.text.push_str(&format!("You get this mail by your rule {}: {}\n", rule.id, rule.described()));
