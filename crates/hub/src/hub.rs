@@ -44,6 +44,7 @@ use crate::{
     metrics::{self, Page, Subjects},
     part::HubPart,
     private,
+    reread::{ChangingSettings, OwnFiles},
     roles::{self, RoleReport, RolesReport},
     rules::{PolicyWatch, Rules, audit},
     run_dir_watch::{Dependants, RunDirWatch},
@@ -121,15 +122,29 @@ impl Hub {
     /// Starts all roles in this process; returns when they work.
     pub fn start(config: Config) -> Result<Hub, HubError> {
         let remarks = prepare(&config)?;
-        Hub::start_process(config, &Process::Whole, &remarks)
+        let settings = Arc::new(OwnFiles::of(&config));
+        Hub::start_process(config, &Process::Whole, &remarks, settings)
     }
 
-    /// Starts one role in this process, for the supervisor of the hub of this name. The remarks are for the log.
-    pub fn start_part(config: Config, part: HubPart, hub: &str, remarks: &[String]) -> Result<Hub, HubError> {
-        Hub::start_process(config, &Process::One(part, hub), remarks)
+    /// Starts one role in this process, for the supervisor of the hub of this name. The remarks are for the log. Without
+    /// `settings`, the role reads changed settings itself.
+    pub fn start_part(
+        config: Config,
+        part: HubPart,
+        hub: &str,
+        remarks: &[String],
+        settings: Option<Arc<dyn ChangingSettings>>,
+    ) -> Result<Hub, HubError> {
+        let settings = settings.unwrap_or_else(|| Arc::new(OwnFiles::of(&config)));
+        Hub::start_process(config, &Process::One(part, hub), remarks, settings)
     }
 
-    fn start_process(config: Config, process: &Process<'_>, remarks: &[String]) -> Result<Hub, HubError> {
+    fn start_process(
+        config: Config,
+        process: &Process<'_>,
+        remarks: &[String],
+        settings: Arc<dyn ChangingSettings>,
+    ) -> Result<Hub, HubError> {
         let client = process_config(&config)?;
         let qos = qos_of(&config)?;
         let parts = config.parts();
@@ -138,7 +153,7 @@ impl Hub {
         let metrics_certificate = if has(HubPart::Metrics) { certificates::of_metrics(&config)? } else { None };
         let certificates = CertificatesInUse::new(&config, has(HubPart::Node), &https, metrics_certificate.as_ref());
 
-        let rules = Arc::new(Rules::of(&config)?);
+        let rules = Arc::new(Rules::from(&config, settings.clone())?);
         let node = if has(HubPart::Node) {
             let settings = NodeSettings { policy: rules.policy(), ..node_config(&config, &client)? };
             Some(Arc::new(Node::start(settings)?))
@@ -158,7 +173,7 @@ impl Hub {
         };
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
         let own = participant(process.name())?;
-        let logger = start_log(&config, own.clone(), access.clone())?;
+        let logger = start_log(&config, own.clone(), access.clone(), settings)?;
         let panic_log = Arc::new(logger.clone());
         report_panics(&panic_log);
         let engine_log = Arc::new(logger.named(engine_warnings::ENGINE));
@@ -344,6 +359,11 @@ impl Hub {
         self.book.as_ref()
     }
 
+    /// Logs that this role ends because a file of its own was replaced, which its sandbox cannot open.
+    pub fn log_outdated(&self, file: &Path) {
+        notice!(self.logger, "{} was replaced or removed: this role starts again to use the new one", file.display());
+    }
+
     /// Returns the counters of the inputs.
     pub fn input_reports(&self) -> Vec<InputReport> {
         self.inputs.reports()
@@ -489,16 +509,19 @@ pub(crate) fn name_of(part: &str) -> String {
     format!("{part}@{}", host_name())
 }
 
-pub(crate) fn start_log(config: &Config, participant: Participant, access: Access) -> Result<Logger, HubError> {
+pub(crate) fn start_log(
+    config: &Config,
+    participant: Participant,
+    access: Access,
+    changing: Arc<dyn ChangingSettings>,
+) -> Result<Logger, HubError> {
     let mut settings = log_settings(config, participant.source());
     settings.rings = participant.log_rings();
     settings.access = access;
     let (config, source) = (config.clone(), participant.source().clone());
     settings.reread = Some(Reread::new(move || {
-        let variable = |name: &str| std::env::var(name).ok();
-        let read =
-            Config::load(config.file.as_deref(), variable).map_err(|why| BadSettings::new("the hub's configuration", why))?;
-        Ok(log_settings(&Config { log_flags: config.log_flags.clone(), ..read }, &source))
+        let LogFile { log, logger } = changing.log().map_err(|why| BadSettings::new("the hub's configuration", why))?;
+        Ok(log_settings(&Config { log, logger, ..config.clone() }, &source))
     }));
     Logger::on(participant, settings).map_err(HubError::Log)
 }

@@ -4,6 +4,7 @@
 //! |-|-|
 //! | configuration | [`config`]; the documented file is `crates/hub/tampu.toml` |
 //! | access rules | [`rules`] |
+//! | settings that are read again | [`reread`] |
 //! | certificates, their use and their life | [`certificates`] |
 //! | modes of the data's directories | [`private`] |
 //! | inputs of other programs' logs | [`inputs`] |
@@ -47,6 +48,7 @@ mod memory;
 pub mod metrics;
 pub mod part;
 pub mod private;
+pub mod reread;
 pub mod roles;
 pub mod routes;
 pub mod rules;

@@ -6,7 +6,7 @@
 //! with a node writes its rules into the run-time directory, where all processes of the host read them.
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
@@ -38,6 +38,7 @@ use self::{
 use crate::{
     config::{Config, Role},
     listen::ListenAddress,
+    reread::{ChangingSettings, OwnFiles},
 };
 
 pub(crate) mod audit;
@@ -72,6 +73,7 @@ pub struct Rules {
     /// Rules and defaults of the configuration.
     configured: (Defaults, Vec<Rule>),
     file: PathBuf,
+    source: Arc<dyn ChangingSettings>,
     current: RwLock<Arc<Policy>>,
     read: Mutex<Seen>,
     /// Part of the run-time directory for the rules, and the links, on a hub with a node.
@@ -97,6 +99,11 @@ impl Authorise for Rules {
 impl Rules {
     /// Reads the rules of a configuration and its policy file.
     pub(crate) fn of(config: &Config) -> Result<Rules, PolicyError> {
+        Rules::from(config, Arc::new(OwnFiles::of(config)))
+    }
+
+    /// Reads the rules of a configuration, and its policy file in this way.
+    pub(crate) fn from(config: &Config, source: Arc<dyn ChangingSettings>) -> Result<Rules, PolicyError> {
         // A collector without a node of its own is on another hub's node, which has checked the key.
         let has_key = config.network.key_file.is_some() || !config.roles.contains(&Role::Node);
         let is_named = config.domain.as_str() != DEFAULT_DOMAIN;
@@ -119,10 +126,11 @@ impl Rules {
             current: RwLock::default(),
             read: Mutex::new(Seen { stamp: stamp(&file), had_content: false }),
             file: std::path::absolute(&file).unwrap_or(file),
+            source,
             published: Mutex::default(),
             audit: Audit::default(),
         };
-        let read = PolicyFile::read(&rules.file)?;
+        let read = rules.file_now()?;
         let groups = read.as_ref().map(|read| read.groups.clone()).unwrap_or_default();
         rules.configured.1.iter().try_for_each(|rule| rule.clone().with_groups(&groups).map(drop))?;
         rules.read.lock().had_content = read.is_some();
@@ -201,9 +209,15 @@ impl Rules {
         if read.stamp == stamp(&self.file) { Ok(false) } else { self.take_over(&mut read) }
     }
 
+    fn file_now(&self) -> Result<Option<PolicyFile>, PolicyError> {
+        let failed = |why: String| PolicyError::Io { path: self.file.clone(), why: io::Error::other(why) };
+        let text = self.source.policy().map_err(failed)?;
+        text.map(|text| PolicyFile::parse(&text, &self.file)).transpose()
+    }
+
     /// Checks that rules in force are in the file still, so that a change of the file does not end the others.
     fn check_still_there(&self, read: &Seen) -> Result<(), PolicyError> {
-        if read.had_content && PolicyFile::read(&self.file)?.is_none() { Err(self.gone()) } else { Ok(()) }
+        if read.had_content && self.file_now()?.is_none() { Err(self.gone()) } else { Ok(()) }
     }
 
     fn gone(&self) -> PolicyError {
@@ -212,7 +226,7 @@ impl Rules {
 
     fn take_over(&self, read: &mut Seen) -> Result<bool, PolicyError> {
         read.stamp = stamp(&self.file);
-        let file = PolicyFile::read(&self.file)?;
+        let file = self.file_now()?;
         if read.had_content && file.is_none() {
             return Err(self.gone());
         }

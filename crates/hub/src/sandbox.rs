@@ -13,7 +13,7 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -53,16 +53,34 @@ pub enum SandboxError {
 pub struct Confinement {
     /// Effect on this kernel, in words for the log.
     pub remark: String,
-    run: PathBuf,
+    watched: Vec<Watched>,
+}
+
+/// A path whose rule is about the file or directory that was there.
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
     made: Option<(u64, u64)>,
+    /// True if the role needs a new one as soon as it is removed.
+    is_written: bool,
+}
+
+impl Watched {
+    fn new(path: &Path, is_written: bool) -> Watched {
+        Watched { path: path.to_owned(), made: identity(path), is_written }
+    }
+
+    fn is_replaced(&self) -> bool {
+        let there = identity(&self.path);
+        there != self.made && (self.is_written || there.is_some())
+    }
 }
 
 impl Confinement {
-    /// Returns true if the run-time directory was removed and made again. The rules are about the old one, so the role
-    /// can meet nobody until it starts again.
-    pub fn is_outdated(&self) -> bool {
-        let there = identity(&self.run);
-        there.is_some() && there != self.made
+    /// Returns a path that leads to another file or directory than the sandbox has a rule for. The role can use the new
+    /// one when it starts again. Without the run-time directory it meets nobody.
+    pub fn replaced(&self) -> Option<&Path> {
+        self.watched.iter().find(|watched| watched.is_replaced()).map(|watched| &*watched.path)
     }
 }
 
@@ -77,8 +95,15 @@ pub fn apply(config: &Config, part: HubPart) -> Result<Option<Confinement>, Sand
     }
     let run = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
     let dir = run.domain(&config.domain).map_err(|why| SandboxError::Rules { what: "Landlock", why: why.to_string() })?;
-    let (run, made) = (dir.path().to_owned(), identity(dir.path()));
-    let places = Places::of(config, part, run.clone());
+    let places = Places::of(config, part, dir.path().to_owned());
+    for path in &places.write_files {
+        // A rule is for a file that exists.
+        let opened = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        opened.map_err(|why| SandboxError::Rules { what: "Landlock", why: format!("{}: {why}", path.display()) })?;
+    }
+    let files = places.read_files.iter().map(|path| Watched::new(path, false));
+    let files = files.chain(places.write_files.iter().map(|path| Watched::new(path, true)));
+    let watched = [Watched::new(dir.path(), false)].into_iter().chain(files).collect();
     let result = [
         places.enforce().map_err(|why| SandboxError::Rules { what: "Landlock", why })?,
         calls::deny().map_err(|why| SandboxError::Rules { what: "seccomp", why })?,
@@ -89,7 +114,7 @@ pub fn apply(config: &Config, part: HubPart) -> Result<Option<Confinement>, Sand
         return Err(SandboxError::Missing { missing });
     }
     let words = result.map(|held| held.unwrap_or_else(|missing| format!("no {missing}, which this kernel lacks")));
-    Ok(Some(Confinement { remark: format!("sandbox: {}", words.join("; ")), run, made }))
+    Ok(Some(Confinement { remark: format!("sandbox: {}", words.join("; ")), watched }))
 }
 
 #[cfg(test)]
@@ -99,10 +124,65 @@ mod tests {
     use super::*;
 
     /// Restrictions hold for one thread, so a test needs no process of its own.
-    fn confined(config: &Config, test: impl FnOnce(Option<Confinement>) + Send) {
+    fn confined_as(part: HubPart, config: &Config, test: impl FnOnce(Option<Confinement>) + Send) {
         std::thread::scope(|scope| {
-            scope.spawn(|| test(apply(config, HubPart::Book).unwrap())).join().unwrap();
+            scope.spawn(|| test(apply(config, part).unwrap())).join().unwrap();
         });
+    }
+
+    fn confined(config: &Config, test: impl FnOnce(Option<Confinement>) + Send) {
+        confined_as(HubPart::Book, config, test);
+    }
+
+    #[test]
+    fn a_confined_role_reads_its_own_secrets_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let etc = dir.path().join("etc");
+        fs::create_dir(&etc).unwrap();
+        let at = |name: &str| etc.join(name).to_string_lossy().into_owned();
+        let text = format!(
+            "[network]\nkey_file = \"{}\"\n[access]\npolicy = \"{}\"\n[book]\ncertificate = \"{}\"\n\
+             certificate_key = \"{}\"\n[[book.login]]\nname = \"lab\"\n[book.login.proxy]\nsecret_file = \"{}\"\n",
+            at("domain.key"),
+            at("policy.toml"),
+            at("site.crt"),
+            at("site.key"),
+            at("proxy.secret")
+        );
+        let isolated = Config::isolated(dir.path());
+        let mut config = Config::parse(&text, Path::new("tampu.toml")).unwrap();
+        (config.data, config.run, config.file) = (isolated.data, isolated.run, Some(etc.join("tampu.toml")));
+        for name in ["tampu.toml", "domain.key", "policy.toml", "site.crt", "site.key", "proxy.secret"] {
+            fs::write(etc.join(name), "secret").unwrap();
+        }
+        let certificates = config.certificates();
+        let of_mast = certificates.of_host("mast");
+        for directory in [certificates.path(), certificates.authority_dir(), of_mast.path()] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        let bundled = [certificates.authority_key(), of_mast.host_key()];
+        for file in bundled.iter().chain([&certificates.host_key()]) {
+            fs::write(file, "secret").unwrap();
+        }
+        let closed = ["tampu.toml", "domain.key", "policy.toml"].map(|name| etc.join(name));
+        let of_book = ["site.crt", "site.key", "proxy.secret"].map(|name| etc.join(name));
+        for part in [HubPart::Inputs, HubPart::Metrics, HubPart::Book] {
+            confined_as(part, &config, |held| {
+                // A kernel without Landlock still has seccomp.
+                if !held.unwrap().remark.contains("Landlock ABI") {
+                    return;
+                }
+                let opens = |path: &PathBuf| fs::read(path).is_ok();
+                for path in bundled.iter().chain(&closed) {
+                    assert!(!opens(path), "{part} reads {}", path.display());
+                }
+                assert!(fs::read_dir(&etc).is_err() && fs::read_dir(certificates.authority_dir()).is_err(), "{part}");
+                for path in &of_book {
+                    assert_eq!(opens(path), part == HubPart::Book, "{part}: {}", path.display());
+                }
+                assert_eq!(opens(&certificates.host_key()), part != HubPart::Inputs, "{part}");
+            });
+        }
     }
 
     #[test]
@@ -143,12 +223,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = dir.path().join("run");
         fs::create_dir(&run).unwrap();
-        let held = Confinement { remark: String::new(), run: run.clone(), made: identity(&run) };
-        assert!(!held.is_outdated());
+        let held = Confinement { remark: String::new(), watched: vec![Watched::new(&run, false)] };
+        assert_eq!(held.replaced(), None);
         // The old one still exists elsewhere, so its number is not used again.
         fs::rename(&run, dir.path().join("old")).unwrap();
-        assert!(!held.is_outdated(), "nothing can be done before it is there again");
+        assert_eq!(held.replaced(), None, "nothing can be done before it is there again");
         fs::create_dir(&run).unwrap();
-        assert!(held.is_outdated());
+        assert_eq!(held.replaced(), Some(&*run));
+        // A file that is written has to be made again.
+        let log = dir.path().join("hub.log");
+        fs::write(&log, "").unwrap();
+        let held = Confinement { remark: String::new(), watched: vec![Watched::new(&log, true)] };
+        assert_eq!(held.replaced(), None);
+        fs::rename(&log, dir.path().join("hub.log.1")).unwrap();
+        assert_eq!(held.replaced(), Some(&*log));
     }
 }

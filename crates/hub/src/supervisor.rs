@@ -40,6 +40,7 @@ use crate::{
     limits::host_memory,
     metrics,
     part::HubPart,
+    reread::OwnFiles,
     roles::{self, RoleReport, RolesReport},
 };
 
@@ -199,7 +200,7 @@ impl Supervisor {
         let qos = hub::qos_of(&self.config)?;
         let participant = Participant::on(engine.clone(), self.config.domain.clone(), source, qos).map_err(HubError::from)?;
         let access = hub::access_of(&self.config, &self.client)?;
-        let logger = hub::start_log(&self.config, participant.clone(), access)?;
+        let logger = hub::start_log(&self.config, participant.clone(), access, Arc::new(OwnFiles::of(&self.config)))?;
         let panic_log = Arc::new(logger.clone());
         hub::report_panics(&panic_log);
         self.panic_log = Some(panic_log);

@@ -1,14 +1,15 @@
 //! The hidden command `tampu role`: the process of one role, which `tampu up` starts.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use clap::Args;
 use tampu_hub::{
     Hub, HubError, is_book_optional, limits,
     part::HubPart,
     private,
+    reread::ChangingSettings,
     sandbox::{self, Confinement},
-    supervisor::handover::{Handover, StartFailure, SupervisorLink, Word},
+    supervisor::handover::{Handover, StartFailure, SupervisorClient, SupervisorLink, Word},
 };
 use tampu_workers::{OnPanic, WorkerThread};
 
@@ -38,10 +39,11 @@ impl Role {
     pub fn run(self) -> Outcome {
         let by_hand = |why| Failure::Usage(format!("'tampu role {}' is a part of 'tampu up', which starts it: {why}", self.role));
         let (link, handover) = SupervisorLink::from_stdin().map_err(by_hand)?;
-        match Running::start(&handover) {
-            Ok(running) => running.accompany(link),
+        let supervisor = link.client();
+        match Running::start(&handover, link) {
+            Ok(running) => running.accompany(&supervisor),
             Err(failure) => {
-                link.send(&Word::Failed(failure));
+                supervisor.send(&Word::Failed(failure));
                 REPORTED
             }
         }
@@ -56,7 +58,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(handover: &Handover) -> Result<Running, StartFailure> {
+    fn start(handover: &Handover, link: SupervisorLink) -> Result<Running, StartFailure> {
         let config = handover.config();
         let fatal = |text: String| StartFailure { text, usage: false, optional: false };
         crate::private::set(private::umask(&config));
@@ -65,8 +67,17 @@ impl Running {
         let confinement = sandbox::apply(&config, handover.part).map_err(|why| fatal(why.to_string()))?;
         remarks.extend(confinement.as_ref().map(|held| held.remark.clone()));
         let interrupt = Interrupt::install().map_err(|failure| fatal(failure.text().unwrap_or_default().to_owned()))?;
+        // A confined role cannot read the files of the configuration.
+        let settings = confinement.is_some().then(|| link.client() as Arc<dyn ChangingSettings>);
+        let of_link = interrupt.clone();
+        let watch = move || {
+            link.await_end();
+            of_link.ask();
+        };
+        // Without this thread, the kernel's signal still ends the role with its supervisor.
+        let _ = WorkerThread::named("supervisor-link").spawn(OnPanic::ReportOnly, watch);
         let is_optional = handover.part == HubPart::Book && is_book_optional(&config);
-        let hub = Hub::start_part(config, handover.part, &handover.hub, &remarks).map_err(|error| {
+        let hub = Hub::start_part(config, handover.part, &handover.hub, &remarks, settings).map_err(|error| {
             let optional = is_optional && matches!(error, HubError::Book(_));
             let failure = running::failure(error);
             let usage = matches!(failure, Failure::Usage(_));
@@ -79,17 +90,15 @@ impl Running {
     }
 
     /// Works until the supervisor asks for the end, or dies, or the sandbox is outdated.
-    fn accompany(self, link: SupervisorLink) -> Outcome {
-        link.send(&Word::Up(self.hub.report()));
-        let interrupt = self.interrupt.clone();
-        let watch = move || {
-            link.await_end();
-            interrupt.ask();
-        };
-        // Without this thread, the kernel's signal still ends the role with its supervisor.
-        let _ = WorkerThread::named("supervisor-link").spawn(OnPanic::ReportOnly, watch);
-        let is_outdated = || self.confinement.as_ref().is_some_and(Confinement::is_outdated);
-        while !self.interrupt.wait(LOOK) && !is_outdated() {}
+    fn accompany(self, supervisor: &SupervisorClient) -> Outcome {
+        supervisor.send(&Word::Up(self.hub.report()));
+        let replaced = || self.confinement.as_ref().and_then(Confinement::replaced);
+        while !self.interrupt.wait(LOOK) {
+            if let Some(path) = replaced() {
+                self.hub.log_outdated(path);
+                break;
+            }
+        }
         self.hub.stop();
         Ok(())
     }

@@ -270,6 +270,71 @@ fn one_page_of_metrics_has_the_figures_of_all_roles() {
 }
 
 #[test]
+fn confined_roles_get_changed_settings_and_cannot_read_the_configuration() {
+    let site = Site::new();
+    let policy = site.path("policy.toml");
+    let text = |level: &str| {
+        let beside = policy.display();
+        format!(
+            "[metrics]\nenabled = true\nlisten = \"127.0.0.1:0\"\n[access]\npolicy = \"{beside}\"\n[log]\nlevel = \"{level}\"\n"
+        )
+    };
+    let config = site.file("tampu.toml", text("Debug"));
+    let hub = site.hub_of_roles(&["--config", &config]);
+    let before = roles(&hub);
+    // The rules: the logbook's role shows those that it has.
+    let shows = |what: &str| site.tampu(&["access", "list"]).ok().out.contains(what);
+    for what in ["book/One", "book/Two"] {
+        // As editors do it.
+        let new = site.file("policy.new", format!("[[deny]]\nwho = \"guest\"\nmay = [\"read\"]\nwhat = \"{what}\"\n"));
+        fs::rename(new, &policy).unwrap();
+        until("the rule holds", || shows(what));
+    }
+    fs::remove_file(&policy).unwrap();
+    site.find(1, &["-p", "hub-book@*", "--contains", "is gone or empty"]);
+    assert!(shows("book/Two"));
+    // The settings of the log.
+    let level = |name: &str, verb: &[&str]| {
+        let process = format!("hub-{name}@*");
+        let rows = site.tampu(&[&["log", "levels"], verb, &["--process", &process, "--json"]].concat()).ok().json();
+        rows[0]["central"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(level("metrics", &[]), "Debug");
+    let new = site.file("tampu.new", text("Notice"));
+    fs::rename(new, &config).unwrap();
+    for name in ["metrics", "book", "collector"] {
+        assert_eq!(level(name, &["refresh"]), "Notice", "{name}");
+    }
+    site.file("tampu.toml", "[log]\nlevle = 1\n");
+    let said = site.tampu(&["log", "levels", "refresh", "--process", "hub-metrics@*"]);
+    assert!(said.code == 1 && said.err.contains("tampu.toml, line 2"), "{said:?}");
+    assert_eq!(roles(&hub), before, "no role has started again");
+}
+
+#[test]
+fn a_role_starts_again_for_a_replaced_file_beside_the_configuration() {
+    let site = Site::new();
+    let trusted = site.path("trusted.crt");
+    let put = |name: &str| {
+        let made = site.path(name);
+        site.tampu(&["cert", "init", "--certificates", &made.to_string_lossy()]).ok();
+        fs::rename(made.join("authority.crt"), &trusted).unwrap();
+    };
+    put("first");
+    let config = site.file("tampu.toml", format!("[book]\nwebhook_certificates = {trusted:?}\n"));
+    let hub = site.hub_of_roles(&["--config", &config]);
+    let confined = site.find(1, &["-p", "hub-book@*", "--contains", "sandbox: "])[0]["message"].to_string();
+    let (old, others) = (role(&hub, "book"), [role(&hub, "node"), role(&hub, "collector")]);
+    put("second");
+    if confined.contains("Landlock ABI") {
+        site.find(1, &["-p", "hub-book@*", "--contains", "trusted.crt was replaced or removed"]);
+        until("the book has a new process", || roles(&hub).get("book").is_some_and(|new| *new != old));
+    }
+    until("the book answers", || site.tampu(&["book", "list"]).code == 0);
+    assert_eq!([role(&hub, "node"), role(&hub, "collector")], others);
+}
+
+#[test]
 fn every_thread_of_the_book_is_confined() {
     let site = Site::new();
     let hub = site.hub_of_roles(&[]);

@@ -1,6 +1,6 @@
 //! Settings of Kerberos: the table `[book.login.kerberos]`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,11 +30,9 @@ pub struct KerberosSettings {
 impl KerberosSettings {
     /// Returns the files that the method reads.
     pub fn files(&self) -> Vec<PathBuf> {
-        // A keytab is replaced by a new file.
-        let keytab = self.keytab.parent().unwrap_or(Path::new("/")).to_owned();
         let named = std::env::var("KRB5_CONFIG").unwrap_or_default();
         let named: Vec<PathBuf> = named.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect();
-        FILES.iter().map(PathBuf::from).chain(named).chain([keytab]).collect()
+        FILES.iter().map(PathBuf::from).chain(named).collect()
     }
 
     /// Checks the settings. An error has the name of the setting, and the reason.

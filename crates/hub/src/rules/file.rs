@@ -109,17 +109,8 @@ fn line_at(text: &str, offset: usize) -> usize {
 impl PolicyFile {
     /// Reads a file. Returns `None` for a missing or empty one.
     pub fn read(path: &Path) -> Result<Option<PolicyFile>, PolicyError> {
-        let failed = |why| PolicyError::Io { path: path.to_owned(), why };
-        let mut file = match fs::File::open(path) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(failed)?,
-        };
-        let mut text = String::new();
-        file.by_ref().take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > LONGEST {
-            return Err(failed(io::Error::other(format!("it is longer than {LONGEST} bytes"))));
-        }
-        if text.is_empty() { Ok(None) } else { PolicyFile::parse(&text, path).map(Some) }
+        let read = text(path).map_err(|why| PolicyError::Io { path: path.to_owned(), why })?;
+        read.map(|text| PolicyFile::parse(&text, path)).transpose()
     }
 
     /// Reads a file's text. The path is for messages and for the places of rules.
@@ -188,6 +179,19 @@ impl PolicyFile {
         write(path, if after.is_empty() { WITHOUT_RULES } else { &after })?;
         Ok(removed)
     }
+}
+
+/// Returns the text of a policy file; `None` for a missing or empty one.
+pub fn text(path: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    match fs::File::open(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?.take(LONGEST + 1).read_to_string(&mut text)?,
+    };
+    if text.len() as u64 > LONGEST {
+        return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
+    }
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
 fn text_of(path: &Path) -> Result<String, PolicyError> {

@@ -5,23 +5,40 @@
 //! supervisor                               role
 //!   Handover (configuration, role)  --->
 //!                                   <---   Word::Up(StartReport)  or  Word::Failed(StartFailure)
+//!                                   <---   Word::Asks(Question)
+//!   Answer                          --->
 //!   the end of the socket           --->   the supervisor is dead: the role ends in order
 //! ```
 //! Decision: the configuration is resolved once, from flags, environment and file, and handed over whole. So all roles
-//! agree, and no secret stands in a list of processes. Rejected: the command line or environment of `tampu up` again,
-//! which would be read at another time, with another content of the file.
+//! agree, and no secret stands in a list of processes. A confined role cannot read the files of the configuration, and
+//! asks for changed settings. The database's address can have a password, and only the logbook gets it. Rejected: the
+//! command line or environment of `tampu up` again, which would be read at another time, with another content of the file.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
     net::SocketAddr,
     os::{fd::AsFd, unix::net::UnixStream},
     path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tampu_log::logger::config::LogPatch;
+use tampu_log::logger::config::{LogFile, LogPatch};
 
-use crate::{config::Config, part::HubPart};
+use crate::{
+    config::Config,
+    part::HubPart,
+    reread::{ChangingSettings, OwnFiles},
+};
+
+/// Time limit of an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MIXED: &str = "the supervisor answered another question";
 
 /// Everything that the process of a role needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,12 +60,17 @@ pub struct Handover {
 impl Handover {
     /// Makes the handover for a role.
     pub(crate) fn new(config: &Config, part: HubPart, hub: &str, demo: bool, in_cgroup: bool) -> Handover {
+        let mut own = config.clone();
+        if part.is_exposed() && part != HubPart::Book {
+            // It can have a password.
+            own.book.postgres = None;
+        }
         Handover {
             part,
             hub: hub.to_owned(),
             demo,
             in_cgroup,
-            config: config.clone(),
+            config: own,
             log_flags: config.log_flags.clone(),
             file: config.file.clone(),
         }
@@ -111,11 +133,83 @@ pub enum Word {
     Up(StartReport),
     /// The role ends, because it cannot work.
     Failed(StartFailure),
+    /// The role asks for settings that may have changed. A role asks for one thing at a time.
+    Asks(Question),
+}
+
+/// A question of a role about settings that may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// The settings of the log.
+    Log,
+    /// The text of the policy file.
+    Policy,
+}
+
+/// The supervisor's answer to a question of its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The settings of the log, or the reason why they cannot be read.
+    Log(Result<LogFile, String>),
+    /// The text of the policy file, if there is one, or the reason why it cannot be read.
+    Policy(Result<Option<String>, String>),
+}
+
+impl Question {
+    /// Reads the settings.
+    pub(super) fn answer(self, files: &OwnFiles) -> Answer {
+        match self {
+            Question::Log => Answer::Log(files.log()),
+            Question::Policy => Answer::Policy(files.policy()),
+        }
+    }
 }
 
 /// The supervisor, as the process of a role sees it.
 pub struct SupervisorLink {
     reader: BufReader<UnixStream>,
+    answers: Sender<Answer>,
+    own: Arc<SupervisorClient>,
+}
+
+/// Questions and messages of a role to its supervisor.
+pub struct SupervisorClient {
+    socket: Mutex<UnixStream>,
+    /// The answers; one question is asked at a time.
+    answers: Mutex<Receiver<Answer>>,
+}
+
+impl SupervisorClient {
+    /// Sends a message. A supervisor that has died needs none.
+    pub fn send(&self, word: &Word) {
+        let _ = send(&self.socket.lock(), word);
+    }
+
+    fn ask(&self, question: Question) -> Result<Answer, String> {
+        let answers = self.answers.lock();
+        // An answer that came too late is of an earlier question.
+        while answers.try_recv().is_ok() {}
+        self.send(&Word::Asks(question));
+        answers.recv_timeout(PATIENCE).map_err(|_| format!("the supervisor does not answer within {PATIENCE:?}"))
+    }
+}
+
+impl ChangingSettings for SupervisorClient {
+    fn log(&self) -> Result<LogFile, String> {
+        match self.ask(Question::Log)? {
+            Answer::Log(answer) => answer,
+            Answer::Policy(_) => Err(MIXED.to_owned()),
+        }
+    }
+
+    fn policy(&self) -> Result<Option<String>, String> {
+        match self.ask(Question::Policy)? {
+            Answer::Policy(answer) => answer,
+            Answer::Log(_) => Err(MIXED.to_owned()),
+        }
+    }
 }
 
 impl SupervisorLink {
@@ -125,19 +219,23 @@ impl SupervisorLink {
         use rustix::process::{Signal, set_parent_process_death_signal};
         set_parent_process_death_signal(Some(Signal::KILL))?;
         let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let mut link = SupervisorLink { reader: BufReader::new(socket) };
+        let (answers, received) = channel();
+        let own = SupervisorClient { socket: Mutex::new(socket.try_clone()?), answers: Mutex::new(received) };
+        let mut link = SupervisorLink { reader: BufReader::new(socket), answers, own: Arc::new(own) };
         let handover = receive(&mut link.reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok((link, handover))
     }
 
-    /// Sends a message. A supervisor that has died needs none.
-    pub fn send(&self, word: &Word) {
-        let _ = send(self.reader.get_ref(), word);
+    /// Returns the part that sends and asks.
+    pub fn client(&self) -> Arc<SupervisorClient> {
+        self.own.clone()
     }
 
-    /// Waits until the supervisor is dead.
+    /// Passes answers on until the supervisor is dead.
     pub fn await_end(mut self) {
-        while let Ok(Some(_)) = receive::<serde_json::Value>(&mut self.reader) {}
+        while let Ok(Some(answer)) = receive::<Answer>(&mut self.reader) {
+            let _ = self.answers.send(answer);
+        }
     }
 }
 

@@ -31,10 +31,13 @@ use super::{
     cgroup::Cgroup,
     handover::{Handover, StartFailure, StartReport, Word, receive, send},
 };
-use crate::{listen::ListenAddress, part::HubPart, roles::RoleReport};
+use crate::{listen::ListenAddress, part::HubPart, reread::OwnFiles, roles::RoleReport};
 
 /// Pause of the thread after a panic.
 const RESTART: Duration = Duration::from_secs(1);
+
+/// Variables of the environment that can have the database's password.
+const SECRETS_OF_THE_BOOK: [&str; 3] = ["TAMPU_BOOK_POSTGRES", "PGPASSWORD", "PGPASSFILE"];
 
 /// An event in the life of a role, for the hub's log.
 #[derive(Debug)]
@@ -233,6 +236,11 @@ impl RoleKeeper {
         command.arg0("tampu").args(["role", part.name()]).stdin(Stdio::from(OwnedFd::from(theirs)));
         // Ctrl-C reaches the supervisor alone, which ends the roles in sequence.
         command.process_group(0);
+        if part.is_exposed() && part != HubPart::Book {
+            for variable in SECRETS_OF_THE_BOOK {
+                command.env_remove(variable);
+            }
+        }
         let pid = {
             let mut state = self.shared.state.lock();
             if self.shared.is_stopping() {
@@ -254,6 +262,7 @@ impl RoleKeeper {
         let _ = send(&ours, &handover);
         let mut failure = None;
         let mut worked = None;
+        let own_files = OwnFiles::of(&self.means.handover.config());
         let mut words = BufReader::new(&ours);
         while let Ok(Some(word)) = receive::<Word>(&mut words) {
             match word {
@@ -262,6 +271,7 @@ impl RoleKeeper {
                     self.up(pid, report);
                 }
                 Word::Failed(why) => failure = Some(why),
+                Word::Asks(question) => drop(send(&ours, &question.answer(&own_files))),
             }
         }
         if let Some(pid) = Pid::from_raw(pid as i32) {
