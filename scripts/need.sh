@@ -2,7 +2,7 @@
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
 # netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd,
-# oidc-provider (for Node.js), pam (its library and a module), kerberos (its
+# oidc-provider (for Node.js), postfix (without a configuration of the system), pam (its library and a module), kerberos (its
 # library, a KDC that is not started, curl).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -83,6 +83,11 @@ for thing in "$@"; do
           missing "mdBook" "cargo install mdbook"
       } ;;
     slapd) [ -x /usr/sbin/slapd ] || debian "slapd, an LDAP directory" slapd ;;
+    # Without a configuration of its own, so that Debian starts none. A test brings one.
+    postfix) [ -x /usr/sbin/postfix ] || {
+        echo "postfix postfix/main_mailer_type select No configuration" | as_root debconf-set-selections || true
+        debian "Postfix, a mail server" postfix openssl
+      } ;;
     pam) [ -e /usr/include/security/pam_appl.h ] && compgen -G '/lib/*/security/pam_pwdfile.so' >/dev/null ||
         debian "PAM's library, and a module for tests" libpam0g-dev libpam-pwdfile openssl ;;
     # Debian starts no KDC without a realm.

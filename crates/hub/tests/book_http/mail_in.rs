@@ -25,6 +25,7 @@ fn site() -> Site {
             input: Some(MailIn {
                 listen: MailInAddress::try_from("127.0.0.1:0".to_owned()).unwrap(),
                 books: [("shift".to_owned(), "Shift".to_owned()), ("closed".to_owned(), "Closed".to_owned())].into(),
+                domain: None,
                 max_mb: 1,
             }),
             ..MailSettings::default()
@@ -160,9 +161,41 @@ fn a_mail_of_a_user_is_an_entry() {
     assert_eq!(books.iter().map(|info| info.entries).sum::<u64>(), 2);
 }
 
+/// The time so many days ago, in nanoseconds.
+fn days_ago(days: i64) -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_nanos()).unwrap() - days * 86_400_000_000_000
+}
+
+#[test]
+fn mails_that_no_server_sends_again_are_forgotten() {
+    let site = site();
+    site.shift();
+    site.user(json!({ "login": "zoe", "email": "zoe@example.org" }));
+    let grants = json!({ "grants": [{ "to": "user:zoe", "may": ["read", "write"] }], "policy": { "kind": "free" } });
+    site.owner().put("/books/Shift/access", grants).is(200);
+    let store = site.hub.as_ref().unwrap().book().unwrap().store();
+    let known = || -> Vec<String> { store.records("mail-in").unwrap().into_iter().map(|(name, _)| name).collect() };
+    let keep =
+        |name: &str, days: i64| store.put_record("mail-in", name, &json!({ "id": 1, "at": days_ago(days) }), None).unwrap();
+    keep("old", 31);
+    keep("young", 29);
+    let mut mta = Mta::new(site.hub.as_ref().unwrap().book().unwrap().mail_port().unwrap());
+    let mail = |id: &str| format!("From: zoe@example.org\nMessage-ID: <{id}@example.org>\n\nx");
+    assert_eq!(mta.deliver("shift@x", &mail("1")), "250 2.0.0 entry 1 of Shift");
+    let left = known();
+    assert_eq!((left.len(), left.iter().any(|name| name == "old")), (2, false), "{left:?}");
+    assert!(left.iter().any(|name| name == "young"), "{left:?}");
+    // The next removal is a day later, and the mails of this hour are known until then.
+    keep("old", 31);
+    assert_eq!(mta.deliver("shift@x", &mail("2")), "250 2.0.0 entry 2 of Shift");
+    assert_eq!(mta.deliver("shift@x", &mail("1")), "250 2.0.0 it is entry 1 already");
+    assert_eq!(known().len(), 4);
+}
+
 #[test]
 fn only_this_computer_gives_mails_in() {
-    for good in ["127.0.0.1:2424", "[::1]:24", "/run/tampu/lmtp.sock"] {
+    for good in ["127.0.0.1:2424", "[::1]:24", "/run/tampu-mail/lmtp.sock"] {
         assert!(MailInAddress::try_from(good.to_owned()).is_ok(), "{good}");
     }
     for bad in ["0.0.0.0:2424", "192.0.2.1:24", "[::]:24", "lmtp.sock", ""] {

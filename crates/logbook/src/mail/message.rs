@@ -11,7 +11,7 @@ use lettre::{
     },
 };
 
-use super::settings::MailSettings;
+use super::{settings::MailSettings, thread::entry_of};
 use crate::entry::EntryRef;
 
 /// Recipients of one mail.
@@ -136,6 +136,12 @@ fn raw(name: &str, value: &str) -> Result<HeaderValue, MailError> {
 }
 
 impl Mail {
+    /// Returns the entry whose Message-ID the mail has.
+    fn by_id(&self) -> Option<EntryRef> {
+        let id = self.id.as_deref()?;
+        entry_of(id, id.rsplit_once('@')?.1)
+    }
+
     /// Makes the text for the wire.
     pub fn write(&self, settings: &MailSettings) -> Result<Written, MailError> {
         let own = settings.from.as_deref().ok_or(MailError::NotConfigured)?;
@@ -172,7 +178,8 @@ impl Mail {
                 message = message.to(one.clone());
             }
         }
-        if let Some(address) = self.reply_to.as_deref().or(settings.reply_to.as_deref()) {
+        let to_book = self.by_id().zip(settings.input.as_ref()).and_then(|(at, input)| input.address_of(&at.book));
+        if let Some(address) = self.reply_to.as_deref().or(to_book.as_deref()).or(settings.reply_to.as_deref()) {
             message = message.reply_to(mailbox(address)?);
         }
         if let Some(last) = self.thread.last() {
@@ -233,6 +240,7 @@ pub(super) fn address(text: &str) -> Result<Address, MailError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mail::settings::{MailIn, MailInAddress};
 
     fn settings() -> MailSettings {
         MailSettings {
@@ -264,6 +272,26 @@ mod tests {
         );
         assert!(!text.contains("\nBcc:") && text.contains("filename=\"plot.png\""), "{text}");
         assert!(text.is_ascii(), "servers without 8BITMIME take it");
+    }
+
+    #[test]
+    fn replies_to_a_mail_about_an_entry_go_to_its_logbook() {
+        let books = [("shift".to_owned(), "Shift log".to_owned())].into();
+        let listen = MailInAddress::try_from("127.0.0.1:24".to_owned()).unwrap();
+        let input = MailIn { listen, books, domain: Some("log.example.org".to_owned()), max_mb: 25 };
+        let reply_to = Some("office@example.org".to_owned());
+        let settings = MailSettings { input: Some(input), reply_to, ..settings() };
+        settings.check().unwrap();
+        for (id, expected) in [
+            (Some("entry.12.Shift=20log.3@example.org"), "Reply-To: shift@log.example.org\r\n"),
+            (Some("entry.12.Other@example.org"), "Reply-To: office@example.org\r\n"),
+            (None, "Reply-To: office@example.org\r\n"),
+        ] {
+            let to = vec!["zoe@example.org".to_owned()];
+            let mail = Mail { to, id: id.map(str::to_owned), ..Mail::default() };
+            let text = String::from_utf8(mail.write(&settings).unwrap().bytes).unwrap();
+            assert!(text.contains(expected), "{text}");
+        }
     }
 
     #[test]

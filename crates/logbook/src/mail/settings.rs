@@ -11,6 +11,8 @@ use std::{
 use lettre::message::Mailbox;
 use serde::{Deserialize, Serialize};
 
+use crate::book::same_name;
+
 tampu_types::named_enum! {
     /// The encryption of the connection to the mail server.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -113,6 +115,9 @@ pub struct MailIn {
     pub listen: MailInAddress,
     /// Logbooks by the part of an address before the `@`, such as `shift = "Shift"`.
     pub books: BTreeMap<String, String>,
+    /// The domain of these addresses. With it, replies to mails about an entry go to the address of its logbook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// Largest mail, in MiB.
     #[serde(default = "usual_mail")]
     pub max_mb: u64,
@@ -129,6 +134,12 @@ impl MailIn {
         let local = local.split('+').next().unwrap_or_default();
         let found = self.books.iter().find(|(known, _)| known.eq_ignore_ascii_case(local));
         found.map(|(_, book)| book.as_str())
+    }
+
+    /// Returns the address of a logbook, if the domain is known.
+    pub fn address_of(&self, book: &str) -> Option<String> {
+        let (local, _) = self.books.iter().find(|(_, known)| same_name(known, book))?;
+        self.domain.as_ref().map(|domain| format!("{local}@{domain}"))
     }
 }
 
@@ -190,6 +201,13 @@ impl MailSettings {
             }
             if !(1..=1024).contains(&input.max_mb) {
                 return Err(("in.max_mb", format!("invalid value {}; use 1 to 1024", input.max_mb)));
+            }
+            let addresses = input.books.values().filter_map(|book| input.address_of(book));
+            if let Some(wrong) = addresses.into_iter().find(|address| address.parse::<Mailbox>().is_err()) {
+                return Err((
+                    "in.domain",
+                    format!("'{}' is no address; write domain = \"log.example.org\"", wrong.escape_debug()),
+                ));
             }
             if self.host.is_none() {
                 return Err((
