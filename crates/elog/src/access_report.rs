@@ -120,7 +120,16 @@ pub fn access_report(store: &dyn Records, book: &Book, files: &PasswordFiles) ->
     // Nobody has this name, so the rights are those of everybody.
     let everybody = names(&rules.rights("\n", &[], &[]));
     let users = match policy.users() {
-        Some(users) => format!("{everybody}, only {}", users.join(", ")),
+        Some(users) => {
+            // Administrators are listed a second time.
+            let mut all: Vec<&str> = Vec::new();
+            users.iter().for_each(|user| {
+                if !all.contains(&user.as_str()) {
+                    all.push(user);
+                }
+            });
+            format!("{everybody}, only {}", all.join(", "))
+        }
         None => everybody,
     };
     let users = match password_file(book).filter(|_| files.are_several()) {

@@ -124,6 +124,14 @@ pub struct ConfiguredLogbook<'a> {
 }
 
 impl ElogConfig {
+    /// Returns the name of the site in its `URL`, if it is a name that other hosts use.
+    pub fn public_host(&self) -> Option<String> {
+        let url = self.statements.iter().find(|line| same_option(&line.name, "URL"))?.value.trim();
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', ':']).next()?;
+        let is_name = host.parse::<std::net::IpAddr>().is_err() && !host.is_empty() && !same_name(host, "localhost");
+        is_name.then(|| host.to_lowercase())
+    }
+
     /// Its logbooks, in order.
     pub fn logbooks(&self) -> Vec<ConfiguredLogbook<'_>> {
         let is_global = |name: &str| same_name(name, "global") || name.to_lowercase().starts_with("global ");

@@ -101,6 +101,7 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
             let bytes = read(path)?;
             report.options = Some(check(&bytes));
             let config = config::parse(&bytes);
+            report.public_host = config.public_host();
             report.faults = config_faults(path, &config);
             site_record::store(store, &config)?;
             let left_out = site_files::import(store, &config, path, &source.logbooks)?;

@@ -83,6 +83,8 @@ pub struct FileFault {
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
+            // A fault of the configuration has its line in the text.
+            0 if self.at == 0 => write!(f, "{}: {}", self.file.display(), self.what),
             0 => write!(f, "{}, byte {}: {}", self.file.display(), self.at, self.what),
             line => write!(f, "{}, line {line}, byte {}: {}", self.file.display(), self.at, self.what),
         }

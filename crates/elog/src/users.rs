@@ -9,7 +9,11 @@
 //! Each element is read without regard to the elements around it, because programs and people have written these files.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use tampu_logbook::people::{elog_digest, password::Password, user::User};
+use tampu_logbook::people::{
+    elog_digest,
+    password::{Given, Password},
+    user::User,
+};
 
 use crate::decode;
 
@@ -35,6 +39,22 @@ pub fn read(bytes: &[u8]) -> UsersFile {
 }
 
 impl UsersFile {
+    /// Gives users the digests of this file, the one from before they came here. A user whose password is still the same
+    /// gets the digest that elogd can check. Returns their number.
+    pub fn give_digests(&self, users: &mut [User]) -> usize {
+        let mut given = 0;
+        for user in users {
+            let old = self.users.iter().find(|old| old.login == user.login).and_then(|old| old.password.as_ref());
+            let digest = old.and_then(Password::elog_digest);
+            let Some((password, digest)) = user.password.as_ref().zip(digest) else { continue };
+            if password.elog_digest().is_none() && password.is(Given::PlainOrDigest(digest)) {
+                user.password = Password::from_elog(digest);
+                given += 1;
+            }
+        }
+        given
+    }
+
     fn xml(&mut self, text: &str) {
         for (nth, rest) in text.split("<user>").skip(1).enumerate() {
             let Some((user, _)) = rest.split_once("</user>") else {

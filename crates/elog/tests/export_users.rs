@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use tampu_elog::{config, export::export_site, users};
 use tampu_logbook::{
-    people::{password::Password, user::User},
+    people::{elog_digest, password::Password, user::User},
     store::{Entries, sqlite::SqliteStore},
 };
 
@@ -45,7 +45,23 @@ fn an_export_has_the_users() {
     assert_eq!((kim.password.is_some(), max.password.is_some(), max.inactive), (false, false, true));
     assert!(config.contains("Password file = users.xml\n") && !config.contains("/usr/local"), "{config}");
     assert!(config.contains("Admin user = zoe\n"), "{config}");
-    assert!(notes.iter().any(|note| note.contains("2 of 3 users") && note.ends_with("kim, max")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("2 of 3 users") && note.contains(": kim, max. ")), "{notes:?}");
+}
+
+#[test]
+fn a_user_who_has_logged_in_here_gets_the_digest_of_the_former_file_if_the_password_is_the_same() {
+    let file = |login: &str, digest: &str| {
+        format!("<user><name>{login}</name><password encoding=\"SHA256\">{digest}</password><full_name>x</full_name></user>")
+    };
+    let digest = elog_digest::hash(b"very secret").unwrap();
+    let text = format!("<list>{}{}{}</list>", file("zoe", &digest), file("kim", DIGEST), file("gone", &digest));
+    let former = users::read(text.as_bytes());
+    // A login replaces the digest by a hash of it.
+    let logged_in = |login: &str| User { password: Some(Password::of("very secret").unwrap()), ..User::new(login) };
+    let mut people = [logged_in("zoe"), logged_in("kim"), User::new("max")];
+    assert_eq!(former.give_digests(&mut people), 1);
+    let digests = people.each_ref().map(|user| user.password.as_ref().and_then(Password::elog_digest));
+    assert_eq!(digests, [Some(digest.as_str()), None, None]);
 }
 
 #[test]

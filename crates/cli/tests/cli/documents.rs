@@ -6,6 +6,7 @@
 //! | `sh up`, `sh site` | asks whether the program takes the options: the command would run for ever, or needs another host or server |
 //! | `sh make` | looks for the target in the Makefile |
 //! | `sh cxx`, `sh root` | nothing here: `tests/peers/documents.py` compiles the C and C++ programs, and a unit needs root |
+//! | `sh site`, `text` in the page about ELOG | `takeover_page.rs` runs the commands and compares the output |
 //! | `toml` | reads it as the hub's configuration; `[dependencies]` is Cargo's |
 
 use std::{
@@ -16,13 +17,13 @@ use std::{
 
 use crate::site::{Hub, Site};
 
-struct Block {
-    line: usize,
-    fence: String,
-    text: String,
+pub struct Block {
+    pub line: usize,
+    pub fence: String,
+    pub text: String,
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -41,7 +42,7 @@ fn pages() -> Vec<PathBuf> {
     found
 }
 
-fn blocks(page: &Path) -> Vec<Block> {
+pub fn blocks(page: &Path) -> Vec<Block> {
     let (mut found, mut open): (Vec<Block>, Option<Block>) = (Vec::new(), None);
     for (number, line) in fs::read_to_string(page).unwrap().lines().enumerate() {
         match (&mut open, line.trim_start().strip_prefix("```")) {
@@ -59,13 +60,13 @@ fn blocks(page: &Path) -> Vec<Block> {
 }
 
 /// The commands of a block, with lines that end in `\` joined.
-fn commands(text: &str) -> Vec<String> {
+pub fn commands(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
 }
 
 /// A shell for this site: the program under its name, the demo's domain, nothing of the user's.
-fn shell(site: &Site, script: &str) -> Command {
+pub fn shell(site: &Site, script: &str) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_tampu")).parent().unwrap();
     let mut command = Command::new("bash");
     command

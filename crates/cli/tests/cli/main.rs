@@ -35,6 +35,7 @@ mod site;
 mod skewed;
 mod spool;
 mod tail;
+mod takeover_page;
 mod tango;
 mod terminal;
 mod usage;

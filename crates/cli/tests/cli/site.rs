@@ -113,6 +113,11 @@ impl Site {
         self.hub_as(&["up"], arguments)
     }
 
+    /// Starts a hub by a whole command.
+    pub fn hub_with(&self, command: &[&str]) -> Hub {
+        self.hub_as(command, &[])
+    }
+
     fn hub_as(&self, up: &[&str], arguments: &[&str]) -> Hub {
         let mut all = up.to_vec();
         all.extend(arguments);

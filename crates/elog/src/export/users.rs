@@ -89,9 +89,11 @@ fn options<'a>(
     let lacks = |option: &str| books.clone().any(|book| elog_options::option(book, option).is_none());
     if lacks("Password file") {
         lines.push_str(&format!("Password file = {name}\n"));
-        notes.push(
-            "logbooks without 'Password file' have one in this export: ELOG would be open to everybody without it".to_owned(),
-        );
+        let open = books.clone().filter(|book| elog_options::option(book, "Password file").is_none());
+        notes.push(format!(
+            "logbooks without 'Password file' have one in this export, so that elogd is not open to everybody: {}",
+            open.map(|book| book.name.as_str()).collect::<Vec<_>>().join(", ")
+        ));
     }
     let admins: Vec<&str> = users.iter().filter(|user| user.admin).map(|user| user.login.as_str()).collect();
     if lacks("Admin user") && !admins.is_empty() {
@@ -126,7 +128,8 @@ pub(super) fn write(path: &Path, users: &[User], books: &[&str], notes: &mut Vec
     file.write_all(text.as_bytes())?;
     if !without.is_empty() {
         notes.push(format!(
-            "{} of {} users have no password that ELOG can check, and cannot log in there until an administrator sets one: {}",
+            "{} of {} users have no password that elogd can check, and cannot log in there until an administrator sets one: {}. \
+             --elog-passwords with elogd's former password file keeps those that are still the same",
             without.len(),
             users.len(),
             without.join(", ")

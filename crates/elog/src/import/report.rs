@@ -90,6 +90,9 @@ pub struct ImportReport {
     /// The verdicts on the options of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<ConfigCheck>,
+    /// The name of the site in `URL` of the configuration, if it is no address of this computer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_host: Option<String>,
     /// True if the import was interrupted before its end.
     pub interrupted: bool,
 }

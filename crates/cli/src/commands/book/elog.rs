@@ -126,6 +126,9 @@ pub struct Export {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     pub book: Vec<String>,
+    /// ELOG's password file from before the import: users whose password is still the same keep it in ELOG; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub elog_passwords: Vec<PathBuf>,
     /// Write JSON objects, one a line
     #[arg(long)]
     pub json: bool,
@@ -248,6 +251,13 @@ fn tell(report: &ImportReport, most: usize) -> Outcome {
         let others = options.options.iter().filter(|option| option.verdict != OptionVerdict::Honoured);
         others.for_each(|option| eprintln!("{}", config::line(option)));
         eprintln!("elogd.cfg: {}", config::counts(options));
+        if let Some(host) = &report.public_host {
+            eprintln!(
+                "elogd.cfg has the address of '{0}': the hub answers to this name with hosts = [\"{0}\"] in [book] of its configuration, \
+                 and 'tampu cert init --name {0}' makes a certificate for it",
+                shown(host, false)
+            );
+        }
     }
     let mut out = io::stdout().lock();
     for book in &report.books {
@@ -286,7 +296,11 @@ impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let bar = progress::work("exporting");
         let store = place.store("")?;
-        let users = registrations::of_export(place)?;
+        let mut users = registrations::of_export(place)?;
+        for file in &self.elog_passwords {
+            let bytes = std::fs::read(file).map_err(|error| Failure::failed(file.display(), error))?;
+            tampu_elog::users::read(&bytes).give_digests(&mut users);
+        }
         let done = export_site(&*store, &self.book, &users, &self.output, &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);

@@ -70,7 +70,7 @@ impl Export {
             if name == "html" {
                 return self.pages(&folder, place, context);
             }
-            return elog::Export { output: folder, book: self.book, json: false }.run(place, context);
+            return elog::Export { output: folder, book: self.book, elog_passwords: Vec::new(), json: false }.run(place, context);
         }
         let (by, descending) = self.sort.strip_prefix('-').map_or((self.sort.as_str(), false), |by| (by, true));
         let sort = match by.to_ascii_lowercase().as_str() {

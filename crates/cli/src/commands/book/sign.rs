@@ -12,7 +12,7 @@ use tampu_logbook::{
     entry::EntryRef,
     people::{People, PeopleError, Right, registry::Settings},
     signature::{
-        NewSignature, RecordKind, Signature,
+        NewSignature, RecordKind, Signature, WITHHELD,
         keys::key_bytes,
         verify::{Verification, verify},
     },
@@ -86,8 +86,9 @@ pub fn line(signature: &Signature, current: u32) -> String {
     let meaning = shown(&signature.meaning, false);
     let of =
         if signature.revision == current { String::new() } else { format!("  of the earlier revision {}", signature.revision) };
+    let part = if signature.withheld { format!("  {WITHHELD}") } else { String::new() };
     match signature.kind {
-        RecordKind::Signature => format!("signed as {meaning} by {name}({by})  {at}{of}"),
+        RecordKind::Signature => format!("signed as {meaning} by {name}({by})  {at}{of}{part}"),
         RecordKind::Purge => format!("signed text changed: {meaning}  by {by}  {at}"),
     }
 }
