@@ -2,6 +2,7 @@
 """A real provider of identities (npm's oidc-provider) as a login method: the code flow as a browser goes through it, and answers that are forged."""
 
 import html
+import json
 import os
 import re
 import subprocess
@@ -35,8 +36,8 @@ def answer(opener, url, data=None):
         return error.code, error.headers, error.read().decode()
 
 
-def to_the_code(opener, site, person, to=""):
-    """Goes through the provider's pages; the address with the code, which is not followed yet."""
+def to_the_code(opener, site, person, to="", asked=None):
+    """Goes through the provider's pages; the address with the code, which is not followed yet. `asked` gets what they ask for."""
     url, data = f"{site.url}/login/oidc/sso{to}", None
     for _ in range(12):
         status, headers, text = answer(opener, url, data)
@@ -51,13 +52,15 @@ def to_the_code(opener, site, person, to=""):
         action = re.search(r'<form[^>]*action="([^"]*)"', text)
         url = urllib.parse.urljoin(url, html.unescape(action.group(1)))
         prompt = re.search(r'name="prompt" value="([^"]*)"', text).group(1)
+        if asked is not None:
+            asked.append(prompt)
         data = {"prompt": prompt, "login": f"id-of-{person}", "password": "any"}
     sys.exit("FAILED: the login at the provider does not end")
 
 
 def whoami(opener, site):
     with opener.open(f"{site.url}/api/v1/whoami/explain", timeout=60) as got:
-        return __import__("json").loads(got.read())
+        return json.loads(got.read())
 
 
 def main():
@@ -110,6 +113,52 @@ def leaves(site):
     check("another step is none", stranger[0] == 404)
 
 
+def signs(site):
+    """Signs an entry, for which the provider has to ask for the password again."""
+    owner = {"Authorization": f"Bearer {site.token}"}
+    access = site.ask("GET", "/api/v1/books/Shift/access", headers=owner)[2]
+    access["signing"] = {"meanings": [{"meaning": "author", "by": ["everybody"]}]}
+    access["grants"].append({"to": "user:max", "may": ["read"]})
+    check("signatures are allowed", site.ask("PUT", "/api/v1/books/Shift/access", access, owner)[0] == 200)
+    number = site.ask("POST", "/api/v1/books/Shift/entries", {"text": "to be signed"}, owner)[2]["id"]
+    person = browser()
+    answer(person, to_the_code(person, site, "max"))
+
+    def sign():
+        with person.open(f"{site.url}/api/v1/whoami", timeout=60) as got:
+            form = json.loads(got.read())["form"]
+        body = json.dumps({"meaning": "author", "revision": 0}).encode()
+        headers = {"Content-Type": "application/json", "X-Tampu-Form": form}
+        request = urllib.request.Request(f"{site.url}/api/v1/books/Shift/entries/{number}/signatures", body, headers)
+        try:
+            with person.open(request, timeout=60) as got:
+                return got.status, json.loads(got.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    status, problem = sign()
+    check(f"a login alone is no proof ({problem.get('detail')})", status == 403 and "again=1" in problem["way_out"])
+    page = answer(person, f"{site.url}/elog/Shift/{number}")[2]
+    link = html.unescape(re.search(r'<a href="(/login/oidc/sso[^"]*)">Log in again to sign<', page).group(1))
+    # Without `again` the provider knows the person, and asks for nothing.
+    begun = answer(person, f"{site.url}/login/oidc/sso")[1]["Location"]
+    for _ in range(5):
+        if "/login/oidc/sso/back" in begun:
+            break
+        begun = urllib.parse.urljoin(begun, answer(person, begun)[1]["Location"])
+    check("the provider's session logs in without a password", "/login/oidc/sso/back" in begun and answer(person, begun)[0] == 303)
+    status, _ = sign()
+    check("which is no proof either", status == 403)
+    asked = []
+    code = to_the_code(person, site, "max", link.removeprefix("/login/oidc/sso"), asked)
+    check(f"with it the provider asks for the password ({asked})", "login" in asked)
+    status, headers, _ = answer(person, code)
+    check("and leads back to the entry", (status, headers["Location"]) == (303, f"/elog/Shift/{number}"))
+    check("whose page has the form", 'value="Sign"' in answer(person, f"{site.url}/elog/Shift/{number}")[2])
+    status, signature = sign()
+    check(f"then the person signs ({status})", status == 201 and (signature["by"], signature["method"]) == ("max", "login by sso"))
+
+
 def tested(site, provider):
     zoe = browser()
     page = answer(zoe, f"{site.url}/elog/?cmd=Login")[2]
@@ -141,6 +190,7 @@ def tested(site, provider):
     check("a disabled user stays out", answer(again, to_the_code(again, site, "zoe"))[0] == 401 and whoami(zoe, site)["by"] == "guest")
     check("an unknown method is none", answer(again, f"{site.url}/login/oidc/none")[0] == 404)
 
+    signs(site)
     leaves(site)
     code = to_the_code(max_, site, "max")
     provider.kill()

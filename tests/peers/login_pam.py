@@ -4,6 +4,8 @@
 The users, their passwords and the services are files of this test, mounted over those of the host in a namespace of its own.
 """
 
+import http.client
+import json
 import os
 import shutil
 import subprocess
@@ -54,9 +56,10 @@ def mounted(site):
     sh(f"mount --bind {write(os.path.join(private, 'shadow'), shadow)} /etc/shadow")
     services = os.path.join(private, "pam.d")
     shutil.copytree("/etc/pam.d", services)
-    people = write(os.path.join(site.directory, "people"), f"pia:{hashed('of pia')}\nzoe:{hashed('of another zoe')}\n")
+    people = write(os.path.join(site.directory, "people"), f"pia:{hashed('of pia')}\nivo:{hashed('of ivo')}\nzoe:{hashed('of another zoe')}\n")
     write(os.path.join(services, "tampu"), "auth required pam_unix.so noreap\naccount required pam_unix.so noreap\n", 0o644)
     write(os.path.join(services, "tampu-file"), f"auth required pam_pwdfile.so pwdfile={people}\naccount required pam_permit.so\n", 0o644)
+    write(os.path.join(services, "tampu-here"), f"auth required pam_pwdfile.so pwdfile={people}\naccount required pam_succeed_if.so quiet rhost = 127.0.0.1\n", 0o644)
     write(os.path.join(services, "tampu-broken"), "auth required pam_of_nobody.so\naccount required pam_permit.so\n", 0o644)
     sh(f"mount --bind {services} /etc/pam.d")
     return people
@@ -81,7 +84,15 @@ def tested(site, people):
     check("so is a name that leads elsewhere", done.returncode != 0 and "service: invalid name" in done.stderr)
 
     host = '[[book.login]]\nname = "host"\nregister = true\n[book.login.pam]\nread = ["/etc/shadow"]\n' + RULES
-    site.begin(host + method("file", "tampu-file", f'read = ["{people}"]\n') + '[[book.login]]\nname = "broken"\n[book.login.pam]\nservice = "tampu-broken"\n')
+    # The answer does not say whether somebody has the login. A method that is absent would change it: it may know the login.
+    whole = LoginSite("login-pam-whole")
+    whole.begin(host + method("file", "tampu-file", f'read = ["{people}"]\n'))
+    check("a person is known", whole.log_in("zoe", "of zoe")[0] == 200)
+    (status, _, unknown), (known_status, _, known) = (whole.log_in(login, "wrong") for login in ("nobody-of-this-name", "zoe"))
+    whole.close()
+    check(f"an unknown login gets the answer to a wrong password ({unknown['detail']})", (status, unknown) == (known_status, known) and status == 401)
+
+    site.begin(host + method("file", "tampu-file", f'read = ["{people}"]\n') + method("here", "tampu-here", f'read = ["{people}"]\n') + '[[book.login]]\nname = "broken"\n[book.login.pam]\nservice = "tampu-broken"\n')
     owner = {"Authorization": f"Bearer {site.token}"}
     status, zoe, me = site.log_in("zoe", "of zoe")
     check(f"PAM proves a person ({status})", status == 200 and (me["login"], me["full_name"]) == ("zoe", "Zoe Miller"))
@@ -93,6 +104,15 @@ def tested(site, people):
     status, pia, _ = site.log_in("pia", "of pia")
     check(f"a module may know persons that the host does not ({status})", status == 200 and site.explained(pia)["method"] == "file (pam)")
     check("the second method proves nobody whom the first one has bound", site.log_in("zoe", "of another zoe")[0] == 401)
+
+    # Modules see the client's address; the second method would admit ivo from everywhere.
+    check("ivo is bound", site.ask("POST", "/api/v1/users", {"login": "ivo"}, owner)[0] == 201 and site.ask("PUT", "/api/v1/users/ivo/method", {"method": "here"}, owner)[0] == 200)
+    def from_address(address):
+        connection = http.client.HTTPConnection(site.url.split("//")[1], source_address=(address, 0), timeout=60)
+        connection.request("POST", "/api/v1/login", json.dumps({"login": "ivo", "password": "of ivo"}), {"Content-Type": "application/json"})
+        return connection.getresponse().status
+    statuses = [from_address(address) for address in ("127.0.0.1", "127.0.0.2", "127.0.0.1")]
+    check(f"a rule of PAM about the client's address holds ({statuses})", statuses == [200, 401, 200])
 
     # Each of them has the right password.
     site.ask("POST", "/api/v1/users", {"login": "lea"}, owner)

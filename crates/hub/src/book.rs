@@ -195,9 +195,10 @@ impl Book {
         // At an address of their own ELOG's pages have no prefix, as with elogd.
         let links = settings.login.iter().filter_map(LoginSettings::link).collect::<Vec<_>>();
         let logouts = settings.login.iter().filter_map(LoginSettings::logout).collect::<Vec<_>>();
+        let repeats = settings.login.iter().filter_map(LoginSettings::repeat).collect::<Vec<_>>();
         let site = |prefix: &str| {
-            let config =
-                SiteConfig { logins: links.clone(), logouts: logouts.clone(), ..site_config(settings, &*store, prefix)? };
+            let (logins, logouts, repeats) = (links.clone(), logouts.clone(), repeats.clone());
+            let config = SiteConfig { logins, logouts, repeats, ..site_config(settings, &*store, prefix)? };
             let site = Site::new(store.clone(), config).with_people(people.clone());
             let site = site.with_rendered(rendered.clone()).with_mail(mail.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());

@@ -253,6 +253,17 @@ pub struct Entry {
     pub signatures: Vec<Signature>,
 }
 
+impl Entry {
+    /// Removes all attributes but these, for a caller from whom the others are hidden. `None` stands for all. The digests
+    /// of signed contents go as well: a guess of a hidden value could be tried on them.
+    pub fn keep_shown(&mut self, shown: Option<&[String]>) {
+        self.content.keep_shown(shown);
+        if shown.is_some() {
+            self.signatures.iter_mut().for_each(Signature::withhold);
+        }
+    }
+}
+
 /// The kinds of changes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -9,7 +9,7 @@
 //! `spec/book-signature.md` is the contract of the signed bytes, with test vectors.
 
 pub use content::{content_bytes, content_digest};
-pub use record::{NO_RECORD, NewSignature, RecordKind, Signature};
+pub use record::{NO_RECORD, NewSignature, RecordKind, Signature, WITHHELD};
 
 mod content;
 mod fields;

@@ -140,7 +140,7 @@ fn newest(request: &PageRequest<'_>, info: &BookInfo, settings: &BookSettings) -
     let search = Search { books: vec![info.book.name.clone()], limit: 1, count_to: 0, ..Search::default() };
     let found = request.site.store.search(&search, &request.stop).ok().and_then(|page| page.hits.into_iter().next());
     let Some(mut entry) = found.map(|hit| hit.entry) else { return time() };
-    entry.content.keep_shown(
+    entry.keep_shown(
         ElogRules::of(&info.book).shown_to(&request.caller.login, request.caller.rights.of(&info.book.name)).as_deref(),
     );
     Substitutions::new(request.caller, &info.book, settings, zone, request.now)

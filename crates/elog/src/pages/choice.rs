@@ -13,8 +13,12 @@ pub fn option(out: &mut String, value: &(impl WriteHtml + ?Sized), text: &(impl 
     put!(out, "<option value=\"{}\"{}>{}</option>", value, SafeHtml(if chosen { " selected" } else { "" }), text);
 }
 
-/// Writes a field for a value of an attribute: a choice, or a text.
-pub fn field(request: &BookRequest<'_>, def: &tampu_logbook::book::AttributeDef, value: &str, out: &mut String) {
+/// Writes a field for a value of an attribute: a choice, or a text. `id` is for the label; it is empty within a label.
+pub fn field(request: &BookRequest<'_>, def: &tampu_logbook::book::AttributeDef, value: &str, id: &str, out: &mut String) {
+    let mut own = String::new();
+    if !id.is_empty() {
+        put!(&mut own, " id=\"{}\"", id);
+    }
     let options: Vec<(String, String)> = match def.kind {
         AttributeKind::Boolean => vec![("1".to_owned(), "yes".to_owned()), ("0".to_owned(), "no".to_owned())],
         AttributeKind::Options | AttributeKind::Radio => {
@@ -32,10 +36,10 @@ pub fn field(request: &BookRequest<'_>, def: &tampu_logbook::book::AttributeDef,
         _ => vec![],
     };
     if options.is_empty() {
-        put!(out, "<input type=\"text\" name=\"{}\" value=\"{}\" size=\"20\">", def.name, value);
+        put!(out, "<input type=\"text\" name=\"{}\" value=\"{}\" size=\"20\"{}>", def.name, value, SafeHtml(&own));
         return;
     }
-    put!(out, "<select name=\"{}\">", def.name);
+    put!(out, "<select name=\"{}\"{}>", def.name, SafeHtml(&own));
     option(out, "", "-- all --", value.is_empty());
     let mut known = value.is_empty();
     for (expression, text) in options {

@@ -41,7 +41,7 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     let thread = match request.site.store.thread_page(&at, part, false) {
         Ok(mut thread) => {
             let shown = request.shown();
-            thread.entries.iter_mut().for_each(|entry| entry.content.keep_shown(shown.as_deref()));
+            thread.entries.iter_mut().for_each(|entry| entry.keep_shown(shown.as_deref()));
             thread
         }
         Err(error) => return request.failed(&error),

@@ -74,13 +74,20 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
     date(request, "b", out);
     out.push_str("</td></tr>\n");
     for (index, def) in request.book.attributes.iter().enumerate() {
-        put!(out, "<tr><th title=\"{}\">{}:</th><td>", request.settings.tooltip(&def.name, &[]), def.name);
+        let (tooltip, name) = (request.settings.tooltip(&def.name, &[]), &def.name);
+        match def.kind {
+            AttributeKind::Date | AttributeKind::DateTime | AttributeKind::Multiple => {
+                put!(out, "<tr><th title=\"{}\" id=\"f{}\">{}:</th>", tooltip, index, name);
+                put!(out, "<td role=\"group\" aria-labelledby=\"f{}\">", index);
+            }
+            _ => put!(out, "<tr><th title=\"{}\"><label for=\"f{}\">{}</label>:</th><td>", tooltip, index, name),
+        }
         attribute(request, index, def, out);
         out.push_str("</td></tr>\n");
     }
     put!(
         out,
-        "<tr><th>{}:</th><td><input type=\"text\" name=\"subtext\" size=\"50\" value=\"{}\"><br>",
+        "<tr><th><label for=\"subtext\">{}</label>:</th><td><input type=\"text\" id=\"subtext\" name=\"subtext\" size=\"50\" value=\"{}\"><br>",
         request.word("Text"),
         query.get("subtext").unwrap_or_default()
     );
@@ -179,6 +186,9 @@ fn attribute(request: &BookRequest<'_>, index: usize, def: &AttributeDef, out: &
                 );
             }
         }
-        _ => choice::field(request, def, request.query.get(&def.name).unwrap_or_default(), out),
+        _ => {
+            let value = request.query.get(&def.name).unwrap_or_default();
+            choice::field(request, def, value, &format!("f{index}"), out);
+        }
     }
 }

@@ -62,7 +62,7 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
     }
     body.push_str("</form>\n");
     // The page to return to, as a path of this site.
-    let path = request.base.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or_default();
+    let path = request.base_path();
     let to = match book {
         // A whole address leads to this site, and ends with a path of it.
         _ if redir.contains("://") => redir.strip_prefix(&request.base).map(|rest| format!("{path}{rest}")).unwrap_or_default(),

@@ -116,6 +116,7 @@ pub fn people_failed(request: &PageRequest<'_>, error: &PeopleError) -> Response
         PeopleError::NotBound { .. } | PeopleError::NotRegistered { .. } | PeopleError::PasswordElsewhere { .. } => {
             layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {error}: ask an administrator"))
         }
+        PeopleError::NoProof { .. } => layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {error}")),
         PeopleError::Unproved(why) => layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {why}")),
         PeopleError::Wrong => layout::error(request, StatusCode::UNAUTHORIZED, &format!("Error: {error}")),
         other => {

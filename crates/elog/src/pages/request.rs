@@ -136,6 +136,11 @@ impl<'a> PageRequest<'a> {
         !self.by_browser && self.query.get("uname").is_some() && self.query.get("upassword").is_some()
     }
 
+    /// Returns the path of the site's pages, without scheme and host.
+    pub(super) fn base_path(&self) -> &str {
+        self.base.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or_default()
+    }
+
     pub(super) fn reads_nothing(&self) -> bool {
         !self.caller.rights.0.values().any(|rights| rights.contains(&Right::Read))
     }
@@ -177,7 +182,7 @@ impl BookRequest<'_> {
     /// Returns an entry of this book, without the attributes that are hidden from the caller.
     pub fn read_entry(&self, id: u32) -> Result<Entry, StoreError> {
         let mut entry = self.site.store.entry(&EntryRef::new(&self.book.name, id))?;
-        entry.content.keep_shown(self.shown().as_deref());
+        entry.keep_shown(self.shown().as_deref());
         Ok(entry)
     }
 

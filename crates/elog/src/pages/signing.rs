@@ -1,8 +1,13 @@
 //! Signatures on the page of an entry, and the form that signs it.
 
-use tampu_logbook::{entry::Entry, people::People, signature::RecordKind};
+use tampu_logbook::{
+    entry::Entry,
+    people::{People, registry::signing::SigningProof},
+    signature::{RecordKind, WITHHELD},
+};
 
 use crate::pages::{
+    address::escape,
     command::PageCommand,
     csrf,
     html::{SafeHtml, put},
@@ -32,11 +37,18 @@ pub fn write(request: &BookRequest<'_>, entry: &Entry, out: &mut String) {
             if signature.revision != entry.revision {
                 put!(out, " <span class=\"note\">of the earlier revision {}</span>", signature.revision);
             }
+            if signature.withheld {
+                put!(out, " <span class=\"note\">({})</span>", WITHHELD);
+            }
             out.push_str("</li>\n");
         }
         out.push_str("</ul>\n");
     }
     if request.query.is_on("printable") {
+        return;
+    }
+    // A signature covers all attributes.
+    if request.shown().is_some() {
         return;
     }
     // Without a list of meanings, the page is as useful as before.
@@ -60,6 +72,30 @@ pub fn write(request: &BookRequest<'_>, entry: &Entry, out: &mut String) {
 
 fn form(request: &BookRequest<'_>, people: &People, entry: &Entry, meanings: &[String], out: &mut String) {
     let token = csrf::token(request.site, request.caller, request.session.as_deref());
+    let session = request.session.as_deref().and_then(|secret| people.by_session(secret).ok());
+    let is_fresh = session.is_some_and(|who| people.has_fresh_login(&who).unwrap_or(false));
+    // Without the user the form asks for a password, and its answer names the error.
+    match people.signing_proof(&request.caller.login).unwrap_or(SigningProof::Password) {
+        _ if is_fresh => {}
+        SigningProof::Password => {}
+        SigningProof::LogInAgain(method) => {
+            let repeats = &request.site.config().repeats;
+            if let Some((_, address)) = repeats.iter().find(|(name, _)| *name == method) {
+                let entry = format!("{}/{}/{}", request.base_path(), escape(&request.book.name), entry.at.id);
+                put!(
+                    out,
+                    "<p class=\"signing\"><a href=\"{}&amp;to={}\">Log in again to sign</a></p>\n",
+                    address,
+                    escape(&entry)
+                );
+            }
+            return;
+        }
+        SigningProof::Nothing(method) => {
+            put!(out, "<p class=\"signing note\">You cannot sign: the login method {} asks nobody for a password.</p>\n", method);
+            return;
+        }
+    }
     put!(out, "<form class=\"signing\" method=\"post\" action=\"{}\">\n", entry.at.id);
     for (name, value) in [(csrf::FIELD, token.as_str()), (REVISION, entry.revision.to_string().as_str())] {
         put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", name, value);
@@ -69,8 +105,6 @@ fn form(request: &BookRequest<'_>, people: &People, entry: &Entry, meanings: &[S
         put!(out, "<option>{}</option>", meaning);
     }
     out.push_str("</select></label> ");
-    let session = request.session.as_deref().and_then(|secret| people.by_session(secret).ok());
-    let is_fresh = session.is_some_and(|who| people.has_fresh_login(&who).unwrap_or(false));
     if !is_fresh {
         put!(
             out,

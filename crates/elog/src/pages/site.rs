@@ -58,6 +58,8 @@ pub struct SiteConfig {
     pub logins: Vec<(String, String)>,
     /// Login methods with a logout of their own, and the addresses to which a logout leads.
     pub logouts: Vec<(String, String)>,
+    /// Login methods that ask for the password again, and the addresses at which they do.
+    pub repeats: Vec<(String, String)>,
     /// Logins and full names, for attributes whose values are users, on a site without logins.
     pub users: Vec<(String, String)>,
 }
@@ -77,6 +79,7 @@ impl Default for SiteConfig {
             raw_csv: false,
             logins: Vec::new(),
             logouts: Vec::new(),
+            repeats: Vec::new(),
             users: Vec::new(),
         }
     }

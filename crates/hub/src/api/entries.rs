@@ -281,7 +281,7 @@ pub fn expected(call: &Call<'_>, current: u32) -> Result<Option<u32>, Problem> {
 pub fn readable(call: &Call<'_>) -> Result<Entry, Problem> {
     call.ask(Verb::Read, Resource::Book(call.var(0)))?;
     let mut entry = call.api.store.entry(&call.entry_ref()?)?;
-    entry.content.keep_shown(call.shown(call.var(0))?.as_deref());
+    entry.keep_shown(call.shown(call.var(0))?.as_deref());
     Ok(entry)
 }
 
@@ -359,7 +359,7 @@ fn edit_all(call: &mut Call<'_>) -> Result<Answer, Problem> {
     for edit in edits {
         let (id, expected, said) = edit.parts();
         let mut entry = call.api.store.entry(&EntryRef::new(&book.name, id))?;
-        entry.content.keep_shown(shown.as_deref());
+        entry.keep_shown(shown.as_deref());
         call.ask(Verb::Edit, Resource::Entry(&entry))?;
         let (content, new_files) = said.content(call, Some(&entry.content))?;
         if !new_files.is_empty() {
@@ -463,7 +463,7 @@ fn thread(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let with_text = call.parsed::<bool>("text")?.unwrap_or(true);
     let mut page = call.api.store.thread_page(&call.entry_ref()?, part(call)?, with_text)?;
     let shown = call.shown(call.var(0))?;
-    page.entries.iter_mut().for_each(|entry| entry.content.keep_shown(shown.as_deref()));
+    page.entries.iter_mut().for_each(|entry| entry.keep_shown(shown.as_deref()));
     ok(&EntriesPage { entries: page.entries, next: page.next.map(|next| next.to_string()) })
 }
 

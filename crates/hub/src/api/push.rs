@@ -280,7 +280,7 @@ impl Notifier {
             let veiled = one.shown.iter().find(|(book, _)| same_name(book, &change.at.book)).zip(entry);
             let veiled = veiled.map(|((_, shown), entry)| {
                 let mut entry = entry.clone();
-                entry.content.keep_shown(Some(shown));
+                entry.keep_shown(Some(shown));
                 entry
             });
             let matched = match &veiled {

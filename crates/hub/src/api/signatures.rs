@@ -29,8 +29,9 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/books/{book}/entries/{id}/signatures",
         id: "signEntry",
-        what: "Signs the current revision of an entry with a meaning. Needs the password of the person again; a user of a login provider may send none \
-               within 5 minutes after the login. 409 if the person has signed this revision with this meaning; 412 if the entry has another revision",
+        what: "Signs the current revision of an entry with a meaning. Needs the password of the person again; a user of a login provider sends none \
+               within 5 minutes after a login at /login/oidc/NAME?again=1, and a user of a proxy or of tickets cannot sign. \
+               409 if the person has signed this revision with this meaning; 412 if the entry has another revision",
         takes: json_of::<SignatureIn>(),
         gives: (201, json_of::<Signature>()),
         body: LOGIN,
@@ -92,6 +93,12 @@ fn sign(call: &mut Call<'_>) -> Result<Answer, Problem> {
     if !person.rights.may(Right::Read, &book) {
         let detail = format!("'{}' may not read the logbook '{book}'", person.login);
         return Err(Problem::new(StatusCode::FORBIDDEN, "no-right", detail));
+    }
+    if !api.people.sees_whole_entries(&person, &book)? {
+        let detail =
+            format!("'{}' does not see all attributes of the logbook '{book}', and a signature covers all", person.login);
+        let problem = Problem::new(StatusCode::FORBIDDEN, "no-right", detail);
+        return Err(problem.help("people who may change entries see all attributes"));
     }
     let mine = api.people.meanings(&person.login, &book)?;
     if !mine.contains(&meaning) {

@@ -293,7 +293,7 @@ impl Worker {
         let Some(shown) = recipients::reads(&self.site.people, &user, &entry.at.book)? else { return Ok(None) };
         let address = recipients::address(&user);
         let mut entry = entry.clone();
-        entry.content.keep_shown(shown.as_deref());
+        entry.keep_shown(shown.as_deref());
         Ok(Some((user, address, entry)))
     }
 

@@ -141,7 +141,9 @@ impl From<PeopleError> for Problem {
                 Problem { retry: Some(hashing::RETRY_AFTER), ..problem }
             }
             PeopleError::Unproved(_) => Problem::new(StatusCode::FORBIDDEN, "unproved", text)
-                .help("send 'password' with the signature, or log in again and sign at once"),
+                .help("send 'password' with the signature; users of a provider log in at /login/oidc/NAME?again=1"),
+            PeopleError::NoProof { .. } => Problem::new(StatusCode::FORBIDDEN, "no-proof", text)
+                .help("sign as a user with a password here, or of a directory: send 'login' and 'password' of that user"),
             PeopleError::Ended(..) => Problem::new(StatusCode::UNAUTHORIZED, "ended", text),
             PeopleError::NoUser(_) | PeopleError::NoToken(_) | PeopleError::NoRegistration(_) => {
                 Problem::new(StatusCode::NOT_FOUND, "not-there", text)

@@ -12,6 +12,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -90,7 +91,7 @@ impl Directory {
 }
 
 impl CheckPassword for Directory {
-    fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, MethodFailure> {
+    fn check(&self, login: &str, password: &str, _: IpAddr) -> Result<Option<OutsideUser>, MethodFailure> {
         // A longer one would make the directory end the connection, which looks like its absence.
         if password.is_empty() || login.contains('\0') || login.len() > MAX_LOGIN {
             return Ok(None);

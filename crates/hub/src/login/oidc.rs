@@ -31,13 +31,14 @@ use tampu_logbook::{
         outside::{OutsideCalls, OutsideUser},
     },
 };
+use tampu_types::Time;
 use ureq::{
     Agent,
     tls::{Certificate, RootCerts, TlsConfig},
 };
 
 use super::{absence::Absence, secret::read_secret, warnings::Warnings};
-use id_token::{Claims, Expected, Key};
+use id_token::{Claims, Expected, Key, SKEW};
 use settings::{OidcSettings, is_safe};
 
 pub mod flow;
@@ -269,21 +270,27 @@ impl Provider {
         Ok(keys)
     }
 
-    /// Returns the address at the provider at which a login begins.
-    pub fn begin(&self, secrets: &LoginSecrets, redirect: &str) -> Result<String, OidcError> {
+    /// Returns the address at the provider at which a login begins. With `again` the provider asks for the password also if
+    /// it has a session of the person, and reports when.
+    pub fn begin(&self, secrets: &LoginSecrets, redirect: &str, again: bool) -> Result<String, OidcError> {
         let addresses = self.addresses()?;
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&secrets.verifier));
-        let query = form(&[
+        let scopes = self.settings.scopes.join(" ");
+        let mut fields = vec![
             ("response_type", "code"),
             ("client_id", &self.settings.client_id),
             ("redirect_uri", redirect),
-            ("scope", &self.settings.scopes.join(" ")),
+            ("scope", &scopes),
             ("state", &secrets.state),
             ("nonce", &secrets.nonce),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
-        ]);
-        Ok(with_query(&addresses.authorization_endpoint, &query))
+        ];
+        if again {
+            // A provider answers a limit of the age, here five minutes, with the time of the login.
+            fields.extend([("prompt", "login"), ("max_age", "300")]);
+        }
+        Ok(with_query(&addresses.authorization_endpoint, &form(&fields)))
     }
 
     /// Returns the address at the provider at which its session ends, or `None` if the provider has none. The provider asks
@@ -295,14 +302,15 @@ impl Provider {
         Ok(addresses.end_session_endpoint.as_ref().map(|at| with_query(at, &query)))
     }
 
-    /// Ends a login with the code that the browser has brought, and returns the person.
+    /// Ends a login with the code that the browser has brought. Returns the person, and the time at which the provider has
+    /// asked for the password, if it reports that.
     pub fn end(
         &self,
         secrets: &LoginSecrets,
         redirect: &str,
         code: &str,
         issuer: Option<&str>,
-    ) -> Result<OutsideUser, OidcError> {
+    ) -> Result<(OutsideUser, Option<Time>), OidcError> {
         // The answer of another provider must not be used here (RFC 9207).
         if issuer.is_some_and(|issuer| issuer != self.settings.issuer) {
             return Err(self.refused(&"the answer is of another issuer"));
@@ -348,6 +356,9 @@ impl Provider {
             verified => verified,
         };
         let mut claims = verified.map_err(|why| self.refused(&why))?;
+        // Of the token alone: nobody has signed the other information.
+        let proved = claims.get("auth_time").and_then(Value::as_i64).filter(|at| (0..=now.saturating_add(SKEW)).contains(at));
+        let proved = proved.map(|at| Time::from_unix(at.min(now), 0));
         let lacks = [&self.settings.login, &self.settings.groups, &self.settings.full_name, &self.settings.email];
         if let (Some(url), Some(token)) = (&addresses.userinfo_endpoint, &tokens.access_token)
             && lacks.into_iter().any(|name| claim(&claims, name).is_none())
@@ -360,7 +371,8 @@ impl Provider {
                 claims.entry(name).or_insert(value);
             }
         }
-        person(&self.settings, &claims).map_err(|why| self.refused(&why))
+        let person = person(&self.settings, &claims).map_err(|why| self.refused(&why))?;
+        Ok((person, proved))
     }
 }
 

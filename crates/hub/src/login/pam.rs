@@ -7,7 +7,7 @@
 //! Modules are C code of others that may wait for a network, so each check runs in a thread of its own ([`Calls`]).
 //! They run in the process of the logbook: with its user's rights, and in its sandbox.
 
-use std::{path::Path, time::Duration};
+use std::{net::IpAddr, path::Path, time::Duration};
 
 use tampu_log::{Logger, notice};
 use tampu_logbook::people::outside::{CheckPassword, MethodFailure, OutsideUser};
@@ -58,7 +58,7 @@ fn person(login: String) -> OutsideUser {
 }
 
 impl CheckPassword for Pam {
-    fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, MethodFailure> {
+    fn check(&self, login: &str, password: &str, from: IpAddr) -> Result<Option<OutsideUser>, MethodFailure> {
         let is_login = (1..=MAX_LOGIN).contains(&login.len()) && !login.chars().any(char::is_control);
         if !is_login || password.is_empty() || password.contains('\0') {
             return Ok(None);
@@ -68,7 +68,7 @@ impl CheckPassword for Pam {
         let (of, secret) = (login.to_owned(), password.to_owned());
         let most = Duration::from_secs(self.settings.timeout_s);
         let checked = self.calls.run(most, move || {
-            library::check(&service, &of, &secret).map(|verdict| match verdict {
+            library::check(&service, &of, &secret, from).map(|verdict| match verdict {
                 Verdict::Admitted(login) => Ok(Some(person(login))),
                 Verdict::Wrong => Ok(None),
                 Verdict::Refused(why) => Err(why),

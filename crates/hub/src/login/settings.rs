@@ -142,6 +142,12 @@ impl LoginSettings {
         self.link().map(|(_, begin)| (self.name.clone(), format!("{begin}/out")))
     }
 
+    /// Returns the name of the method, and the address at which a provider asks for the password again.
+    pub fn repeat(&self) -> Option<(String, String)> {
+        self.oidc.as_ref()?;
+        self.link().map(|(_, begin)| (self.name.clone(), format!("{begin}?again=1")))
+    }
+
     /// Returns the files that the method reads.
     pub fn files(&self) -> Vec<PathBuf> {
         let of_proxy = self.proxy.iter().filter_map(|proxy| proxy.secret_file.clone());

@@ -88,6 +88,31 @@ fn nobody_else_is_believed() {
 }
 
 #[test]
+fn a_person_whom_a_proxy_alone_names_cannot_sign_and_is_told_so() {
+    let (_dir, site) = behind_proxy(&["127.0.0.1"]);
+    let owner = site.owner();
+    let mut access = owner.get("/books/Shift/access").json();
+    access["signing"] = json!({ "meanings": [{ "meaning": "author", "by": ["everybody"] }] });
+    owner.put("/books/Shift/access", access).is(200);
+    let zoe = proxied(&site, "zoe").with("x-forwarded-groups", "operators");
+    zoe.post("/books/Shift/entries", json!({ "text": "by proxy" })).is(201);
+    let sign = |body: serde_json::Value| zoe.post("/books/Shift/entries/1/signatures", body);
+    for password in [json!(null), json!("any")] {
+        let said = sign(json!({ "meaning": "author", "revision": 0, "password": password })).is(403);
+        assert_eq!(said.problem(), "no-proof");
+        let detail = said.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("'zoe' cannot sign") && detail.contains("'sso'"), "{detail}");
+    }
+    let page = String::from_utf8(zoe.get("/elog/Shift/1").is(200).bytes).unwrap();
+    assert!(page.contains("You cannot sign: the login method sso") && !page.contains("name=\"password\""), "{page}");
+    // A second account, with a password here, signs at the same browser.
+    site.user(json!({ "login": "zoe-signs", "full_name": "Zoë Müller" }));
+    let password = crate::site::PASSWORD;
+    let signed = sign(json!({ "meaning": "author", "revision": 0, "login": "zoe-signs", "password": password })).is(201).json();
+    assert_eq!((&signed["by"], &signed["method"]), (&json!("zoe-signs"), &json!("password")));
+}
+
+#[test]
 fn a_user_of_the_logbook_is_bound_by_an_administrator_alone() {
     let (_dir, site) = behind_proxy(&["127.0.0.1"]);
     site.user(json!({ "login": "max", "groups": ["crew"] }));

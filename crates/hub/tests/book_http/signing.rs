@@ -111,3 +111,44 @@ fn a_signed_entry_that_is_locked_is_only_answered() {
     assert!(!shown.contains("<option>approved</option>"), "it has this signature");
     assert!(page(&format!("/elog/Shift/{id}?cmd=Edit")).contains("the entry is signed"));
 }
+
+#[test]
+fn a_reader_of_some_attributes_gets_no_digest_of_the_others() {
+    let (site, zoe, max) = site(false);
+    let owner = site.owner();
+    let attributes = ["Author", "Type", "Subject"].map(|name| json!({ "name": name, "kind": "text" }));
+    let elog = [["Show attributes", "Author, Type"], ["List display", "ID, Date, Author"]];
+    owner.put("/books/Shift", json!({ "name": "Shift", "attributes": attributes, "elog": elog })).is(200);
+    let mut access = owner.get("/books/Shift/access").json();
+    access["policy"] = json!({ "kind": "free" });
+    access["grants"] = json!([
+        { "to": "user:zoe", "may": ["read", "write", "edit-own", "edit-any"] },
+        { "to": "user:max", "may": ["read"] },
+    ]);
+    owner.put("/books/Shift/access", access).is(200);
+    let body_of = json!({ "attributes": { "Author": "zoe", "Type": "Routine", "Subject": "Salary 4711" }, "text": "x" });
+    let id = zoe.post("/books/Shift/entries", body_of).is(201).json()["id"].clone();
+    let path = format!("/books/Shift/entries/{id}");
+    zoe.post(&format!("{path}/signatures"), body("approved", 0, Some(PASSWORD))).is(201);
+    let whole = zoe.get(&path).is(200).json()["signatures"][0].clone();
+    assert_eq!((whole["content"].as_str().unwrap().len(), whole.get("withheld")), (64, None), "{whole}");
+    let found = |said: Value| said["hits"][0]["entry"]["signatures"][0].clone();
+    let parts = [
+        max.get(&path).is(200).json()["signatures"][0].clone(),
+        max.get(&format!("{path}/thread")).is(200).json()["entries"][0]["signatures"][0].clone(),
+        found(max.get("/search?book=Shift").is(200).json()),
+    ];
+    for part in parts {
+        assert_eq!((&part["content"], &part["signature"]), (&json!(""), &json!("")), "{part}");
+        assert_eq!((&part["withheld"], &part["by"], &part["meaning"]), (&json!(true), &json!("zoe"), &json!("approved")));
+    }
+    let page = |client: &Client| String::from_utf8(client.get(&format!("/elog/Shift/{id}")).is(200).bytes).unwrap();
+    let shown = page(&max);
+    assert!(shown.contains("Signed as <b>approved</b>") && shown.contains("not checkable for you"), "{shown}");
+    assert!(!shown.contains("name=\"meaning\"") && !shown.contains("4711"), "{shown}");
+    assert!(!page(&zoe).contains("not checkable"));
+    // Nobody signs what they do not see.
+    let refused = max.post(&format!("{path}/signatures"), body("author", 0, Some(PASSWORD))).is(403).json();
+    assert!(refused["detail"].as_str().unwrap().contains("does not see all attributes"), "{refused}");
+    assert_eq!(owner.send("POST", "/books/Shift/verify", b"").is(200).json()["faults"], json!([]));
+}

@@ -37,7 +37,10 @@ pub enum PeopleError {
     Ended(&'static str, &'static str),
     /// A person who signs has not been proved.
     #[error("{0}")]
-    Unproved(&'static str),
+    Unproved(String),
+    /// A person cannot be proved again, and so cannot sign.
+    #[error("'{login}' cannot sign: the login method '{method}' names the person, and asks nobody for a password")]
+    NoProof { login: String, method: String },
     /// No such user.
     #[error("there is no user '{0}'")]
     NoUser(String),

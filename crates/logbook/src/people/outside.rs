@@ -4,6 +4,8 @@
 //! knows the person for good. The login is a name that people read; it does not prove who somebody is. So a method never
 //! takes over a user that exists here already. An administrator binds such a user to the method.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -133,8 +135,9 @@ pub enum MethodFailure {
 
 /// A check of passwords outside of the logbook.
 pub trait CheckPassword: Send + Sync {
-    /// Returns the person if the password is right, and `None` if not or if nobody has this login.
-    fn check(&self, login: &str, password: &str) -> Result<Option<OutsideUser>, MethodFailure>;
+    /// Returns the person if the password is right, and `None` if not or if nobody has this login. `from` is the address
+    /// of the client.
+    fn check(&self, login: &str, password: &str, from: IpAddr) -> Result<Option<OutsideUser>, MethodFailure>;
 }
 
 /// A login method of a site.

@@ -46,7 +46,7 @@ mod passwords;
 mod registration;
 mod reset;
 mod rights;
-mod signing;
+pub mod signing;
 mod visits;
 
 pub use explain::Explanation;
@@ -269,7 +269,7 @@ impl People {
     /// Begins a session. Returns the caller, and the secret for the cookie.
     pub fn log_in(&self, login: &str, password: &str, from: IpAddr) -> Result<(Principal, String)> {
         let user = self.check_password(login, password, from)?;
-        self.begin_session(&user)
+        self.begin_session(&user, None)
     }
 
     /// Deletes expired sessions, and the oldest of this login if there are too many.

@@ -28,6 +28,9 @@ pub struct Session {
     /// The time of the last use, to the minute.
     #[serde(with = "tampu_types::time::rfc3339::stored")]
     pub used: Time,
+    /// The time at which a provider of identities has asked the person for the password, as it says.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "tampu_types::time::rfc3339::stored_option")]
+    pub proved: Option<Time>,
 }
 
 impl Session {
@@ -76,7 +79,7 @@ mod tests {
     #[test]
     fn a_session_ends_when_it_rests_and_when_it_is_old() {
         let at = |seconds| Time::from_unix(seconds, 0);
-        let session = Session { login: "zoe".into(), generation: 0, begun: at(0), used: at(50) };
+        let session = Session { login: "zoe".into(), generation: 0, begun: at(0), used: at(50), proved: None };
         let (idle, longest) = (Duration::from_secs(60), Duration::from_secs(100));
         assert!(session.lives(at(90), idle, longest));
         assert!(!session.lives(at(101), idle, longest));

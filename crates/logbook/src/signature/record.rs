@@ -10,6 +10,8 @@ use crate::{attachment::hex, entry::entry_ref::EntryRef, schema::TimeText};
 
 /// The hash before the first record of a chain.
 pub const NO_RECORD: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// The note on a record that its reader cannot check.
+pub const WITHHELD: &str = "not checkable for you: it covers attributes that you do not see";
 /// The first field of the bytes of a statement.
 const STATEMENT: &str = "tampu-signature-1";
 
@@ -46,7 +48,7 @@ pub struct Signature {
     pub entry: EntryRef,
     /// The revision that it is about.
     pub revision: u32,
-    /// The SHA-256 of the content, in hexadecimal digits.
+    /// The SHA-256 of the content, in hexadecimal digits; empty if it is `withheld`.
     pub content: String,
     /// The poster of the entry.
     pub author: String,
@@ -79,8 +81,12 @@ pub struct Signature {
     pub previous: String,
     /// The public key of the site, in hexadecimal digits.
     pub key: String,
-    /// The Ed25519 signature of the statement, in hexadecimal digits.
+    /// The Ed25519 signature of the statement, in hexadecimal digits; empty if it is `withheld`.
     pub signature: String,
+    /// True if the reader does not see all attributes of the entry. The reader cannot check the record then. It is set in
+    /// answers only, and is no part of the statement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withheld: bool,
 }
 
 /// A request to sign the current revision of an entry. The caller has checked the person.
@@ -120,6 +126,13 @@ impl Signature {
         hex(&Sha256::digest(fields.0))
     }
 
+    /// Removes everything that is made from the content, for a reader who does not see all of it.
+    pub fn withhold(&mut self) {
+        self.content.clear();
+        self.signature.clear();
+        self.withheld = true;
+    }
+
     /// The word for the record in front of [`told`](Signature::told).
     pub const fn label(&self) -> &'static str {
         match self.kind {
@@ -134,6 +147,7 @@ impl Signature {
         let at = self.at.to_acs();
         let at = at.get(..19).unwrap_or(&at).replace('T', " ");
         let of = if self.revision == current { String::new() } else { format!(", of the earlier revision {}", self.revision) };
-        format!("{}, {name}({}), {at} UTC{of}", self.meaning, self.by)
+        let part = if self.withheld { format!(", {WITHHELD}") } else { String::new() };
+        format!("{}, {name}({}), {at} UTC{of}{part}", self.meaning, self.by)
     }
 }

@@ -218,7 +218,7 @@ fn hits<I: SearchIndex>(
         }
         cost::look_at(rows.len() as u64);
         for (row, mut entry) in index.load(book_row, &rows, true)? {
-            entry.content.keep_shown(search.shown_in(&book_row.book.name));
+            entry.keep_shown(search.shown_in(&book_row.book.name));
             if let Some(nth) = rows.iter().position(|known| *known == row) {
                 hits[at[nth]] = Some(hit(node, entry));
             }

@@ -30,6 +30,7 @@ fn record(entry: &Entry, revision: u32, content: &Content) -> Signature {
         previous: String::new(),
         key: String::new(),
         signature: String::new(),
+        withheld: false,
     }
 }
 

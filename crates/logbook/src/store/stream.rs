@@ -232,7 +232,7 @@ impl<I: SearchIndex> Stream<'_, I> {
             let meant = parts.is_empty()
                 || known.unwrap_or_else(|| {
                     entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, mut entry)| {
-                        entry.content.keep_shown(self.shown);
+                        entry.keep_shown(self.shown);
                         let subject = Subject::of(&entry).until(self.stop);
                         parts.iter().all(|part| subject.is_meant(part))
                     })

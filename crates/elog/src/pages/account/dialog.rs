@@ -47,7 +47,7 @@ pub fn dialog(request: &PageRequest<'_>, told: Told<'_>, title: &str, content: &
     put!(&mut body, "<div class=\"selframe accounts\">\n<h1>{}</h1>\n", title);
     tell(&mut body, told);
     body.push_str(content);
-    let back = if request.root.is_empty() { "" } else { "<a href=\"./\">Back to the logbook</a> | " };
+    let back = if request.root.is_empty() { "" } else { "<a href=\"./\">Back to the logbook</a> " };
     put!(&mut body, "<p class=\"steps\">{}<a href=\"{}./\">All logbooks</a></p>\n</div>\n", SafeHtml(back), request.root);
     layout::plain(request, status, title, &body)
 }

@@ -38,7 +38,13 @@ pub struct AttributeField<'a> {
 }
 
 impl AttributeField<'_> {
-    /// Writes the field as HTML.
+    /// Returns true if the attribute has several elements, which are labelled as a group.
+    pub fn is_group(kind: AttributeKind) -> bool {
+        use AttributeKind::{Date, DateTime, Multiple, Radio, UserLists};
+        matches!(kind, Multiple | UserLists | Radio | Date | DateTime)
+    }
+
+    /// Writes the field as HTML. The id of a single element is `f` with the index of the attribute.
     pub fn write(&self, out: &mut String) {
         let (name, value) = (field_name(&self.def.name), self.said.join(" | "));
         let options: Vec<(String, String)> = self.def.options.iter().map(|option| (option.clone(), option.clone())).collect();
@@ -55,7 +61,14 @@ impl AttributeField<'_> {
             AttributeKind::Radio => self.radio(&name, &value, out),
             AttributeKind::Boolean => {
                 let checked = SafeHtml(if value == "1" { " checked" } else { "" });
-                put!(out, "<input type=\"checkbox\" name=\"{}\" value=\"1\"{}{}>", name, checked, self.mark());
+                put!(
+                    out,
+                    "<input type=\"checkbox\" id=\"f{}\" name=\"{}\" value=\"1\"{}{}>",
+                    self.index,
+                    name,
+                    checked,
+                    self.mark()
+                );
             }
             AttributeKind::Date => self.date(&value, false, out),
             AttributeKind::DateTime => self.date(&value, true, out),
@@ -77,7 +90,8 @@ impl AttributeField<'_> {
     fn line(&self, name: &str, value: &str, mode: &str, out: &mut String) {
         put!(
             out,
-            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" inputmode=\"{}\"{}>",
+            "<input type=\"text\" id=\"f{}\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" inputmode=\"{}\"{}>",
+            self.index,
             name,
             value,
             self.class,
@@ -92,7 +106,8 @@ impl AttributeField<'_> {
         // Browsers drop the first line end of a text area.
         put!(
             out,
-            "<textarea name=\"{}\" class=\"{}\" cols=\"{}\" rows=\"4\" maxlength=\"{}\"{}>\n{}</textarea>",
+            "<textarea id=\"f{}\" name=\"{}\" class=\"{}\" cols=\"{}\" rows=\"4\" maxlength=\"{}\"{}>\n{}</textarea>",
+            self.index,
             name,
             self.class,
             self.width.unwrap_or(80),
@@ -106,8 +121,9 @@ impl AttributeField<'_> {
     fn tags(&self, name: &str, out: &mut String) {
         put!(
             out,
-            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\" data-tags{}{} \
+            "<input type=\"text\" id=\"f{}\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\" data-tags{}{} \
              placeholder=\"tags, separated by commas\">",
+            self.index,
             name,
             self.said.join(", "),
             self.class,
@@ -124,7 +140,8 @@ impl AttributeField<'_> {
     fn extendable(&self, name: &str, value: &str, out: &mut String) {
         put!(
             out,
-            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\"{}{}>",
+            "<input type=\"text\" id=\"f{}\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\"{}{}>",
+            self.index,
             name,
             value,
             self.class,
@@ -146,7 +163,7 @@ impl AttributeField<'_> {
     }
 
     fn select(&self, name: &str, value: &str, options: Vec<(String, String)>, out: &mut String) {
-        put!(out, "<select name=\"{}\" class=\"{}\"{}{}>", name, self.class, self.required(), self.mark());
+        put!(out, "<select id=\"f{}\" name=\"{}\" class=\"{}\"{}{}>", self.index, name, self.class, self.required(), self.mark());
         choice::option(out, "", &format!("- {} -", self.request.word("please select")), value.is_empty());
         let mut known = value.is_empty();
         for (option, text) in &options {

@@ -166,17 +166,25 @@ fn attributes(
             open = true;
         }
         let tooltip = request.settings.tooltip(&def.name, conditions);
-        put!(out, "<th class=\"attribname\" title=\"{}\">{}", tooltip, def.name);
+        let fixed = def.locked || !def.computed.is_empty() || request.settings.is_fixed(&def.name, form.occasion);
+        let is_group = !fixed && AttributeField::is_group(def.kind);
+        match (fixed, is_group) {
+            (true, _) => put!(out, "<th class=\"attribname\" title=\"{}\">{}", tooltip, def.name),
+            (_, true) => put!(out, "<th class=\"attribname\" id=\"f{}\" title=\"{}\">{}", index, tooltip, def.name),
+            _ => {
+                put!(out, "<th class=\"attribname\" title=\"{}\"><label for=\"f{}\">{}</label>", tooltip, index, def.name);
+            }
+        }
         if def.required {
             out.push_str("<span class=\"required\" title=\"required\">*</span>");
         }
         put!(
             out,
-            ":</th><td class=\"attribvalue {}{}\">",
+            ":</th><td class=\"attribvalue {}{}\"{}>",
             SafeHtml(if format.flags & 2 != 0 { "separate " } else { "" }),
-            format.class
+            format.class,
+            SafeHtml(if is_group { format!(" role=\"group\" aria-labelledby=\"f{index}\"") } else { String::new() })
         );
-        let fixed = def.locked || !def.computed.is_empty() || request.settings.is_fixed(&def.name, form.occasion);
         if fixed {
             locked_field(request, form, &def, out);
         } else {

@@ -93,7 +93,7 @@ fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String)
             put!(out, "<input type=\"text\" name=\"subtext\" value=\"{}\" size=\"20\">", value);
         } else if let Some(def) = find.attributes.iter().find(|def| same_name(&def.name, filter)) {
             let value = request.query.get(&def.name).unwrap_or_default();
-            choice::field(request, def, value, out);
+            choice::field(request, def, value, "", out);
         }
         out.push_str("</label>\n");
     }

@@ -281,7 +281,7 @@ fn thread_of(request: &BookRequest<'_>, at: &EntryRef, text: bool) -> Result<Vec
     let shown = request.shown_in_all()?;
     for entry in &mut entries {
         let of_book = shown.iter().find(|(book, _)| same_name(book, &entry.at.book));
-        entry.content.keep_shown(of_book.map(|(_, shown)| &shown[..]));
+        entry.keep_shown(of_book.map(|(_, shown)| &shown[..]));
     }
     Ok(entries)
 }

@@ -26,13 +26,19 @@ use crate::pages::{
     values::{address_name, bytes},
 };
 
+/// The style of the text of an entry. A mail is also read on phones.
+const STYLE: &str = "<meta name=\"viewport\" content=\"width=device-width\">\n<style>body { font-family: sans-serif; overflow-wrap: \
+    break-word; } img { max-width: 100%; height: auto; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } table { \
+    border-collapse: collapse; } td, th { border: 1px solid #c8ccd4; padding: 3px 7px; text-align: left; } blockquote { margin: \
+    6px 0; padding: 2px 10px; border-left: 3px solid #c8ccd4; }</style>";
+
 /// The width of the names of attributes in plain text.
 const WIDTH: usize = 20;
 
 /// Returns the mails to a group: one, or several for very many recipients.
 pub fn mails(site: &MailSite<'_>, posted: &PostedEntry<'_>, group: &MailGroup) -> Vec<Mail> {
     let mut entry = posted.entry.clone();
-    entry.content.keep_shown(group.shown.as_deref());
+    entry.keep_shown(group.shown.as_deref());
     let text = MailText::new(site, posted, &entry);
     let mail = text.mail();
     group.to.chunks(RECIPIENTS).map(|to| Mail { to: to.to_vec(), ..mail.clone() }).collect()
@@ -184,7 +190,9 @@ impl<'a> MailText<'a> {
 
     fn html(&self, form: MailForm) -> String {
         let parts = self.posted.settings.mail_parts();
-        let mut html = String::from("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"></head><body>\n");
+        let mut html = String::from("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\">");
+        html.push_str(STYLE);
+        html.push_str("</head><body>\n");
         let out = &mut html;
         if parts.heading {
             put!(out, "<p><b>{}</b></p>\n", self.heading());

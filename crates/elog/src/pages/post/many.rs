@@ -234,9 +234,18 @@ fn edit(request: &BookRequest<'_>, form: &ReceivedForm, ids: &[u32]) -> Result<R
         let can_be_empty = !def.required && def.kind != AttributeKind::Boolean;
         let mut def = def.clone();
         def.required = false;
-        put!(&mut body, "<tr><th class=\"attribname\">{}:</th><td class=\"attribvalue\">", def.name);
+        match AttributeField::is_group(def.kind) {
+            true => {
+                put!(&mut body, "<tr><th class=\"attribname\" id=\"f{}\">{}:</th>", index, def.name);
+                put!(&mut body, "<td class=\"attribvalue\" role=\"group\" aria-labelledby=\"f{}\">", index);
+            }
+            false => {
+                put!(&mut body, "<tr><th class=\"attribname\"><label for=\"f{}\">{}</label>:</th>", index, def.name);
+                body.push_str("<td class=\"attribvalue\">");
+            }
+        }
         if def.kind == AttributeKind::Boolean {
-            put!(&mut body, "<select name=\"{}\">", field_name(&def.name));
+            put!(&mut body, "<select id=\"f{}\" name=\"{}\">", index, field_name(&def.name));
             body.push_str("<option value=\"\"></option><option value=\"1\">yes</option><option value=\"0\">no</option></select>");
         } else {
             let format = request.settings.format(&def.name);

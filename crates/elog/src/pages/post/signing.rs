@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use tampu_logbook::{
-    people::{PeopleError, Principal},
+    people::{PeopleError, Principal, registry::signing::SigningProof},
     signature::NewSignature,
     store::StoreError,
 };
@@ -39,9 +39,16 @@ fn try_sign(request: &BookRequest<'_>, form: &ReceivedForm, id: u32) -> Result<R
         Some(secret) => people.by_session(secret).map_err(wrong)?,
         None => people.guest().map_err(wrong)?,
     };
+    if let SigningProof::Nothing(method) = people.signing_proof(&request.caller.login).map_err(wrong)? {
+        return Err(wrong(PeopleError::NoProof { login: request.caller.login.clone(), method }));
+    }
     let password = form.get(PASSWORD).filter(|password| !password.is_empty());
     let (person, method) = people.signer(&who, Some(&request.caller.login), password, request.caller.from).map_err(wrong)?;
     let (book, meaning) = (&request.book.name, form.text(MEANING));
+    if !people.sees_whole_entries(&person, book).map_err(wrong)? {
+        let text = "Error: a signature covers all attributes of an entry, and some of them are hidden from you";
+        return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, text)));
+    }
     if !people.meanings(&person.login, book).map_err(wrong)?.iter().any(|mine| mine == meaning) {
         let text = format!("Error: you may not sign entries of this logbook as \"{meaning}\"");
         return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, &text)));

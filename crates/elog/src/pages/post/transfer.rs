@@ -218,7 +218,7 @@ fn choice(request: &BookRequest<'_>, id: u32, command: PageCommand) -> Response 
     let (field, verb) = if command == PageCommand::MoveTo { ("destm", "Move") } else { ("destc", "Copy") };
     let mut body = String::new();
     put!(&mut body, "<form method=\"post\" action=\"{}\" class=\"dlgframe\">\n{}", id, SafeHtml(hidden(request, command)));
-    put!(&mut body, "<p>{} entry {} and its replies to <select name=\"{}\">\n", verb, id, field);
+    put!(&mut body, "<p>{} entry {} and its replies to <select name=\"{}\" aria-label=\"Logbook\">\n", verb, id, field);
     for info in books.iter().filter(|info| info.book.name != request.book.name) {
         let may = access::check(request.caller, &info.book, &BookSettings::of(&info.book), PageCommand::New).is_ok();
         if may && request.settings.goes_to(&info.book.name, command == PageCommand::MoveTo) {

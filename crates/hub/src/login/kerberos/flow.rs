@@ -53,7 +53,7 @@ impl KerberosLogins {
         let token = text(&head.headers, header::AUTHORIZATION).and_then(token_in);
         let Some(token) = token.filter(|token| !token.is_empty()) else { return self.ask(method, client) };
         let ticket = method.verify(token, client)?;
-        let (who, session) = self.people.log_in_by_method(method.method(), &ticket.person)?;
+        let (who, session) = self.people.log_in_by_method(method.method(), &ticket.person, None)?;
         info!(self.audit, "{} logged in by the method '{}' from {}", who.login, method.method(), auth.from);
         let mut answer = redirect(target(to, &self.home));
         let line = cookie(&session, self.people.settings().longest, auth.secure);

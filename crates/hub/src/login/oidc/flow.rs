@@ -3,6 +3,7 @@
 //! | address | effect |
 //! |-|-|
 //! | `/login/oidc/NAME` | begins a login, and leads to the provider |
+//! | `/login/oidc/NAME?again=1` | the same, and the provider asks for the password in any case |
 //! | `/login/oidc/NAME/back` | ends the login with the code of the provider |
 //! | `/login/oidc/NAME/out` | leads to the provider's own logout, after the session here has ended |
 //! | `/login/oidc/NAME/gone` | the way back from there |
@@ -87,7 +88,7 @@ impl OidcLogins {
         let query = parameters(head.uri.query().unwrap_or_default()).ok_or_else(|| Problem::bad("query", "invalid address"))?;
         let get = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         match step {
-            "" => self.begin(auth, head, provider, get("to").unwrap_or_default()),
+            "" => self.begin(auth, head, provider, get("to").unwrap_or_default(), get("again").is_some()),
             "back" => self.end(auth, head, provider, &get),
             "out" => self.leave(auth, head, provider),
             "gone" => Ok(redirect(&self.home)),
@@ -125,13 +126,11 @@ impl OidcLogins {
         Ok(answer)
     }
 
-    fn begin(&self, auth: &RequestAuth, head: &Parts, provider: &Provider, to: &str) -> Result<Answer, Problem> {
+    fn begin(&self, auth: &RequestAuth, head: &Parts, provider: &Provider, to: &str, again: bool) -> Result<Answer, Problem> {
         let made = secret().map_err(PeopleError::from)?;
-        let to =
-            provider.begin(&LoginSecrets::of(&made), &self.back(auth, head, provider)).map(|at| (at, target(to, &self.home)))?;
-        let (at, to) = to;
+        let at = provider.begin(&LoginSecrets::of(&made), &self.back(auth, head, provider), again)?;
         let mut answer = redirect(&at);
-        let value = format!("{made}.{}", URL_SAFE_NO_PAD.encode(to));
+        let value = format!("{made}.{}", URL_SAFE_NO_PAD.encode(target(to, &self.home)));
         let secure = if auth.secure { "; Secure" } else { "" };
         let line = format!("{COOKIE}={value}; Path={PATH}/{}; HttpOnly; SameSite=Lax; Max-Age={LIFE}{secure}", provider.name());
         set(answer.headers_mut(), header::SET_COOKIE, &line);
@@ -159,8 +158,8 @@ impl OidcLogins {
         }
         let code =
             get("code").filter(|code| !code.is_empty() && code.len() <= MAX_CODE).ok_or_else(|| refuse("the code is missing"))?;
-        let person = provider.end(&secrets, &self.back(auth, head, provider), code, get("iss"))?;
-        let logged_in = self.people.log_in_by_method(provider.name(), &person);
+        let (person, proved) = provider.end(&secrets, &self.back(auth, head, provider), code, get("iss"))?;
+        let logged_in = self.people.log_in_by_method(provider.name(), &person, proved);
         let (who, session) = logged_in.inspect_err(|why| provider.report_refusal(&person, why))?;
         info!(self.audit, "{} logged in by the method '{}' from {}", who.login, provider.name(), auth.from);
         let to = URL_SAFE_NO_PAD.decode(to).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();

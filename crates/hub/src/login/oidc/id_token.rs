@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 /// Longest token, in bytes.
 pub const MAX_TOKEN: usize = 64 << 10;
 /// Difference of clocks that is tolerated, in seconds.
-const SKEW: i64 = 60;
+pub const SKEW: i64 = 60;
 
 /// The claims of a token.
 pub type Claims = Map<String, Value>;

@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
+    net::IpAddr,
     ptr,
 };
 
@@ -26,6 +27,7 @@ const FLAGS: c_int = 0x8000 | 0x0001;
 
 /// Items of a conversation.
 const ITEM_USER: c_int = 2;
+const ITEM_REMOTE_HOST: c_int = 4;
 const ITEM_FAIL_DELAY: c_int = 10;
 
 /// Kinds of messages of a module.
@@ -217,8 +219,9 @@ impl Session {
     }
 }
 
-/// Checks a password with the modules of a service. An error means that they could not.
-pub fn check(service: &str, login: &str, password: &str) -> Result<Verdict, String> {
+/// Checks a password with the modules of a service. Rules of modules may depend on the address of the client. An error
+/// means that the modules could not check.
+pub fn check(service: &str, login: &str, password: &str, from: IpAddr) -> Result<Verdict, String> {
     let (Ok(service), Ok(user), Ok(secret)) = (CString::new(service), CString::new(login), CString::new(password)) else {
         return Ok(Verdict::Wrong);
     };
@@ -234,6 +237,13 @@ pub fn check(service: &str, login: &str, password: &str) -> Result<Verdict, Stri
     let mut session = Session { handle, status: SUCCESS };
     // SAFETY: the handle is valid, and the function has the type that PAM calls.
     unsafe { pam_set_item(session.handle, ITEM_FAIL_DELAY, no_delay as *const c_void) };
+    let from = CString::new(from.to_canonical().to_string()).unwrap_or_default();
+    // SAFETY: the handle is valid, and PAM copies the string.
+    let code = unsafe { pam_set_item(session.handle, ITEM_REMOTE_HOST, from.as_ptr().cast()) };
+    if code != SUCCESS {
+        // Without the address, a rule about addresses might admit everybody.
+        return Err(format!("PAM does not take the client's address: {}", session.text(code)));
+    }
     // SAFETY: the handle is valid.
     session.status = unsafe { pam_authenticate(session.handle, FLAGS) };
     match session.status {

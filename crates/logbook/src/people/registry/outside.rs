@@ -1,5 +1,9 @@
 //! Users from outside: their first login, their names and groups at each further one, and their binding to a method.
 
+use std::net::IpAddr;
+
+use tampu_types::Time;
+
 use super::{
     super::{
         error::{PeopleError, Result},
@@ -39,7 +43,7 @@ impl People {
     }
 
     /// Asks the login methods about a password, in their order. A user who is bound to one is asked about there alone.
-    pub(super) fn ask_methods(&self, login: &str, password: &str, user: Option<&User>) -> Result<Option<User>> {
+    pub(super) fn ask_methods(&self, login: &str, password: &str, from: IpAddr, user: Option<&User>) -> Result<Option<User>> {
         // A directory takes an empty password for a login of nobody, which it admits.
         if password.is_empty() {
             return Ok(None);
@@ -54,7 +58,7 @@ impl People {
             if waits.is_none() {
                 waits = Some(self.asking.password().ok_or(PeopleError::Busy)?);
             }
-            match check.check(login, password) {
+            match check.check(login, password, from) {
                 Ok(Some(found)) => return self.adopt(method, &found).map(Some),
                 Ok(None) => {}
                 Err(MethodFailure::Busy) => return Err(PeopleError::Busy),
@@ -74,19 +78,20 @@ impl People {
         self.principal(&user, Credentials::Proxy { generation: user.generation, kind })
     }
 
-    /// Begins a session of a person whom a login method has proved. Returns the caller, and the secret for the cookie.
-    pub fn log_in_by_method(&self, method: &str, found: &OutsideUser) -> Result<(Principal, String)> {
+    /// Begins a session of a person whom a login method has proved. `proved` is the time at which a provider of identities
+    /// has asked for the password, if it says so. Returns the caller, and the secret for the cookie.
+    pub fn log_in_by_method(&self, method: &str, found: &OutsideUser, proved: Option<Time>) -> Result<(Principal, String)> {
         let user = self.proved(method, found)?;
-        self.begin_session(&user)
+        self.begin_session(&user, proved)
     }
 
     /// Begins a session of a user whose credentials were checked.
-    pub(super) fn begin_session(&self, user: &User) -> Result<(Principal, String)> {
+    pub(super) fn begin_session(&self, user: &User, proved: Option<Time>) -> Result<(Principal, String)> {
         let secret = secret()?;
         let name = digest(&secret);
         self.make_room(&user.login)?;
         let at = now();
-        let session = Session { login: user.login.clone(), generation: user.generation, begun: at, used: at };
+        let session = Session { login: user.login.clone(), generation: user.generation, begun: at, used: at, proved };
         self.write(session::KIND, &name, &session, Some(0))?;
         let form = form_token(&secret);
         Ok((self.principal(user, Credentials::Session { name, form })?, secret))

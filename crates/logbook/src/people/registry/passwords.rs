@@ -46,7 +46,9 @@ impl People {
         let user = self.known()?.users.get(login).cloned();
         // The password of a user from outside is outside, too.
         let kept = user.as_ref().filter(|user| user.outside.is_none()).and_then(|user| user.password.clone());
-        let seen = self.seen(login, password, kept.as_ref(), user.as_ref());
+        // A login method may admit a person from some addresses only.
+        let place = if kept.is_none() && !self.methods.is_empty() { from.to_string() } else { String::new() };
+        let seen = self.seen([login, password, &place], kept.as_ref(), user.as_ref());
         if let Some(user) = &user
             && !user.inactive
             && self.is_remembered(&seen)
@@ -63,7 +65,7 @@ impl People {
             Some(kept) => self.is_password(kept, login, password, from)?.then_some(user).flatten(),
             None => {
                 let is_asked = user.as_ref().is_none_or(|user| !user.inactive);
-                let other = if is_asked { self.ask_methods(login, password, user.as_ref()) } else { Ok(None) };
+                let other = if is_asked { self.ask_methods(login, password, from, user.as_ref()) } else { Ok(None) };
                 let other = other.inspect_err(|_| self.attempts.unknown(login, from))?;
                 if other.is_none() {
                     self.is_password(&Password::nobodys(), login, password, from)?;
@@ -85,12 +87,12 @@ impl People {
         Ok(user)
     }
 
-    /// A key of a login, a password and the stored hash, keyed with a secret of this process.
-    fn seen(&self, login: &str, password: &str, kept: Option<&Password>, user: Option<&User>) -> [u8; 32] {
+    /// A key of a login, a password, a place and the stored hash, keyed with a secret of this process.
+    fn seen(&self, [login, password, place]: [&str; 3], kept: Option<&Password>, user: Option<&User>) -> [u8; 32] {
         let bound = user.and_then(|user| Some(format!("{} {}", user.outside.as_ref()?.method, user.generation)));
         let mut hash = Sha256::new();
         hash.update(self.key);
-        for part in [login, password, kept.map_or("", Password::line), bound.as_deref().unwrap_or_default()] {
+        for part in [login, password, place, kept.map_or("", Password::line), bound.as_deref().unwrap_or_default()] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
