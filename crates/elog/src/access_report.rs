@@ -136,6 +136,12 @@ pub fn access_report(store: &dyn Records, book: &Book, files: &PasswordFiles) ->
         Some(file) => format!("{users}, only users of '{file}', who are the group '{}'", files.group(file)),
         None => users,
     };
-    let hosts = policy.limits_hosts().then(|| "'Hosts deny' limits the addresses of clients".to_owned());
+    let names = policy.denied_names().join(", ");
+    let hosts = policy.limits_hosts().then(|| match names.is_empty() {
+        true => "'Hosts deny' limits the addresses of clients".to_owned(),
+        false => format!(
+            "open to this host and 'Hosts allow' alone, because 'Hosts deny' has names ({names}): write addresses in their place"
+        ),
+    });
     Ok(AccessReport { guests, users, hosts })
 }

@@ -4,7 +4,7 @@ use desk::{ALL, Desk, caller};
 use http::Method;
 use tampu_elog::pages::{address, command::PageCommand};
 use tampu_logbook::{
-    people::{Caller, Right},
+    people::{Caller, People, Right, registry::Settings},
     store::Entries,
 };
 
@@ -123,4 +123,25 @@ fn a_closed_book_gives_nothing_of_itself() {
     assert!(desk.get(&format!("/Open/{id}")).error().ends_with("was moved"));
     desk.store.delete(&tampu_logbook::entry::EntryRef::new("Closed", 3), "zoe", true).unwrap();
     assert_eq!(desk.store.books().unwrap().iter().map(|info| info.entries).sum::<u64>(), 2);
+}
+
+/// A name is not looked up, so any other address could be the denied one. Pages and rights agree.
+#[test]
+fn a_denied_name_shuts_out_all_hosts_that_are_not_allowed() {
+    let mut desk = Desk::new("[Named]\nAttributes = Author\nHosts deny = 203.0.113., .student.test\nHosts allow = 198.51.100.\n");
+    desk.fields("/Named/", &[("cmd", "Submit"), ("Author", "Zoe"), ("Text", "hush")]).id();
+    let people = People::new(desk.store.clone(), Settings::default()).unwrap();
+    for (from, open) in [
+        ("192.0.2.7", false),
+        ("203.0.113.7", false),
+        ("198.51.100.7", true),
+        ("::ffff:198.51.100.7", true),
+        ("127.0.0.1", true),
+        ("::1", true),
+    ] {
+        let from = from.parse().unwrap();
+        desk.caller = Caller { from, ..caller("zoe", &ALL, &["Named"]) };
+        assert_eq!(desk.get("/Named/1").text().contains("hush"), open, "{from}");
+        assert_eq!(people.is_open_to("Named", from).unwrap(), open, "{from}");
+    }
 }

@@ -176,8 +176,9 @@ impl Book {
         let logins = Logins::start(&settings.login, &given.run, &given.logger)?;
         let people = People::new(store.clone(), people_settings(settings))?.with_asking(logins.asking);
         let people = logins.methods.into_iter().fold(people, People::with);
-        let rules = given.rules.clone();
-        let people = Arc::new(people.narrowed_by(move |who, book, right| rules.leaves(&principal_of(who), book, right)));
+        let [rules, named] = [given.rules.clone(), given.rules.clone()];
+        let people = people.narrowed_by(move |who, book, right| rules.leaves(&principal_of(who), book, right));
+        let people = Arc::new(people.with_names_in_rules(move |login| named.name_login(login)));
         let providers = Arc::new(logins.providers);
         let authenticator =
             Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy).with_kerberos(logins.kerberos);

@@ -20,7 +20,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use tampu_bus::{
     access::{
-        Access, Authorise, Decision, Defaults, Denied, Effect, LocalProof, Policy, Principal, Resource, Rule, Verb,
+        Access, Authorise, Decision, Defaults, Denied, Effect, LocalProof, Policy, Principal, Resource, Rule, Verb, Who,
         publish_policy,
     },
     connect::{DEFAULT_DOMAIN, Settings},
@@ -183,6 +183,17 @@ impl Rules {
         // Without a deny rule, which is the usual case, nothing is looked up.
         let may_close = policy.rules.iter().any(|rule| rule.effect == Effect::Deny);
         !may_close || policy.decide(principal, verb, &Resource::Book(book.to_owned())).allowed
+    }
+
+    /// Returns whether a rule names a login or its tokens. A pattern names nobody.
+    pub(crate) fn name_login(&self, login: &str) -> bool {
+        let is_it = |name: &str| !name.contains(['*', '?']) && tampu_logbook::book::same_name(name, login);
+        let names = |who: &Who| match who {
+            Who::Login(name) => is_it(name),
+            Who::Token(name) => name.split_once('/').is_some_and(|(of, _)| is_it(of)),
+            _ => false,
+        };
+        self.policy().rules.iter().any(|rule| names(&rule.who) || rule.members.iter().any(names))
     }
 
     /// Adds a rule to the policy file, and returns its line. It holds at once.

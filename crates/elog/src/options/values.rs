@@ -58,7 +58,10 @@ pub fn unreadable(name: &str, value: &str) -> Option<String> {
     if fits("Hosts allow", &words) || fits("Hosts deny", &words) {
         let list = list(value);
         let names = names(&list);
-        let effect = if fits("Hosts deny", &words) { "excludes no host" } else { "admits no host" };
+        let effect = match fits("Hosts deny", &words) {
+            true => "shuts out all hosts but this one and the addresses of 'Hosts allow', until addresses replace it",
+            false => "admits no host",
+        };
         let fault = || format!("'{name}' has names of hosts ({}), which are not looked up: a name {effect}", names.join(", "));
         return (!names.is_empty()).then(fault);
     }
@@ -98,7 +101,7 @@ mod tests {
             ("Show last default", "31", ""),
             ("Theme", "dark", ""),
             ("Hosts allow", "10., localhost, ALL", ""),
-            ("hosts deny", "10., .evil.test", "(.evil.test), which are not looked up: a name excludes no host"),
+            ("hosts deny", "10., .evil.test", "(.evil.test), which are not looked up: a name shuts out all hosts but this one"),
         ] {
             let found = unreadable(name, value).unwrap_or_default();
             assert!(found.contains(fault) && found.is_empty() == fault.is_empty(), "{name} = {value}: {found}");

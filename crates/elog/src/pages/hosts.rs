@@ -1,19 +1,15 @@
-//! `Hosts allow` and `Hosts deny`: the client addresses to which a book is open. An allowed address is admitted, a
-//! denied one is rejected, and every other one is admitted.
-//!
-//! An item is an address, the beginning of one (`192.0.2.`), `localhost` or `ALL`. Names are not looked up, because the
-//! owner of an address decides about its name. A name neither admits nor excludes a client, and the import reports it.
+//! `Hosts allow` and `Hosts deny`: the client addresses to which a book is open, as [`tampu_logbook::people::host_list`] decides.
 
 use std::net::IpAddr;
 
-use tampu_logbook::{book::Book, people::host_list::is_in};
+use tampu_logbook::{book::Book, people::host_list::admit};
 
 use crate::pages::settings::BookSettings;
 
 /// Returns true if a book is open to a client address.
 pub fn open_to(settings: &BookSettings, from: IpAddr) -> bool {
     let (allow, deny) = settings.hosts();
-    is_in(&allow, from) || !is_in(&deny, from)
+    admit(&allow, &deny, from)
 }
 
 /// Returns true if a book whose settings are not read yet is open to a client address.
@@ -38,6 +34,8 @@ mod tests {
             ("Hosts deny = ALL\nHosts allow = 192.0.2.", "192.0.20.7", false),
             ("Hosts deny = ALL\nHosts allow = 2001:db8::7", "2001:db8:0::7", true),
             ("Hosts deny = ALL\nHosts allow = pc7.site.test, .site.test", "192.0.2.7", false),
+            ("Hosts deny = pc7.site.test", "192.0.2.7", false),
+            ("Hosts deny = pc7.site.test", "127.0.0.1", true),
             ("Hosts deny = 192.0.2.7", "192.0.2.7", false),
             ("Hosts deny = 192.0.2.7", "192.0.2.8", true),
             ("Hosts allow = 192.0.2.7", "192.0.2.8", true),

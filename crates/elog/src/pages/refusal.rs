@@ -113,7 +113,10 @@ pub fn people_failed(request: &PageRequest<'_>, error: &PeopleError) -> Response
             retry_after(&mut answer, 10);
             answer
         }
-        PeopleError::NotBound { .. } | PeopleError::NotRegistered { .. } | PeopleError::PasswordElsewhere { .. } => {
+        PeopleError::NotBound { .. }
+        | PeopleError::NotRegistered { .. }
+        | PeopleError::NameInUse { .. }
+        | PeopleError::PasswordElsewhere { .. } => {
             layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {error}: ask an administrator"))
         }
         PeopleError::NoProof { .. } => layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {error}")),

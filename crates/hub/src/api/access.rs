@@ -190,9 +190,30 @@ fn explain(call: &mut Call<'_>) -> Result<Answer, Problem> {
     ok(&Explanation { who: who.to_owned(), what: what.to_owned(), ..last })
 }
 
+/// Decides by the rules alone. A logbook is also denied by a rule about a former name of it, which is returned.
+fn by_the_rules(
+    call: &Call<'_>,
+    principal: &Principal,
+    verb: Verb,
+    what: &Resource,
+) -> Result<(Decision, Option<String>), Problem> {
+    let decision = call.api.rules.explain(principal, verb, what);
+    if let Resource::Book(book) = what
+        && decision.allowed
+    {
+        for former in call.api.people.former_names(book)? {
+            let of_former = call.api.rules.explain(principal, verb, &Resource::Book(former.clone()));
+            if !of_former.allowed {
+                return Ok((of_former, Some(former)));
+            }
+        }
+    }
+    Ok((decision, None))
+}
+
 fn decided(call: &Call<'_>, principal: &Principal, verb: Verb, resource: &Resource) -> Result<Explanation, Problem> {
     let rules = &call.api.rules;
-    let Decision { allowed, basis } = rules.explain(principal, verb, resource);
+    let (Decision { allowed, basis }, former) = by_the_rules(call, principal, verb, resource)?;
     let (who, file) = (principal.word(), rules.file().display());
     let table = |effect: Effect| {
         let what = resource.name();
@@ -217,6 +238,9 @@ fn decided(call: &Call<'_>, principal: &Principal, verb: Verb, resource: &Resour
             explanation.why = format!("{place} {} it: {rule}{why}", if allowed { "allows" } else { "denies" });
             if !allowed {
                 explanation.change = format!("remove {place}");
+            }
+            if let Some(former) = former {
+                explanation.why.push_str(&format!("; the logbook had the name '{former}'"));
             }
             explanation.rule = Some(RuleView::of(&rule));
         }

@@ -161,8 +161,10 @@ impl From<PeopleError> for Problem {
             }
             PeopleError::NotBound { .. } => Problem::new(StatusCode::FORBIDDEN, "not-bound", text)
                 .help("an administrator binds the user: tampu book users bind LOGIN METHOD; at a provider with --subject, which the hub's log has"),
-            PeopleError::NotRegistered { .. } => Problem::new(StatusCode::FORBIDDEN, "not-registered", text)
-                .help("an administrator adds the user: tampu book users add LOGIN --no-password, then tampu book users bind"),
+            PeopleError::NotRegistered { .. } | PeopleError::NameInUse { .. } => {
+                Problem::new(StatusCode::FORBIDDEN, "not-registered", text)
+                    .help("an administrator adds the user: tampu book users add LOGIN --no-password, then tampu book users bind")
+            }
             PeopleError::PasswordElsewhere { .. } => Problem::new(StatusCode::CONFLICT, "password-elsewhere", text)
                 .help("'tampu book users unbind LOGIN' makes the user one of the logbook alone"),
             PeopleError::Random(_) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text),

@@ -421,3 +421,49 @@ fn dating_ahead_keeps_no_entry_open() {
     within(0);
     assert_eq!((edit(&ahead), edit(&behind)), (403, 403));
 }
+
+#[test]
+fn a_new_name_takes_no_logbook_out_of_a_rule() {
+    let site = Site::new();
+    let owner = site.owner();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    for book in ["Secret", "Gone"] {
+        owner.put(&format!("/books/{book}"), json!({ "name": book, "attributes": [] })).is(201);
+        owner.post(&format!("/books/{book}/entries"), json!({ "text": "hushed" })).is(201);
+        let rule = json!({ "effect": "deny", "who": "anybody", "may": ["read"], "what": format!("book/{book}") });
+        owner.post("/access/rules", rule).is(201);
+    }
+    let rename = |book: &str, to: &str| owner.post(&format!("/books/{book}/rename"), json!({ "name": to })).is(200);
+    let closed = |book: &str| {
+        for client in [&zoe, &site.anybody()] {
+            let said = client.get(&format!("/books/{book}/entries/1"));
+            assert!([401, 403, 404].contains(&said.status), "{book}: {} {}", said.status, String::from_utf8_lossy(&said.bytes));
+        }
+        let why = owner.get(&format!("/access/explain?who=guest&verb=read&what=book/{book}")).is(200).json();
+        assert_eq!(why["allowed"], json!(false), "{book}: {why}");
+        why["why"].as_str().unwrap().to_owned()
+    };
+    closed("Secret");
+    rename("Secret", "Second");
+    assert!(closed("Second").contains("the logbook had the name 'secret'"));
+    rename("Second", "Third");
+    closed("Third");
+    // Another logbook takes the former name, and leaves it again.
+    owner.put("/books/Other", json!({ "name": "Other", "attributes": [] })).is(201);
+    rename("Other", "Secret");
+    closed("Third");
+    rename("Secret", "Last");
+    closed("Third");
+    closed("Last");
+    // The same for a logbook that was deleted.
+    let deleted = owner.delete("/books/Gone").is(200).json()["number"].to_string();
+    owner.post(&format!("/deleted-books/{deleted}/restore"), json!({ "name": "Back" })).is(200);
+    closed("Back");
+    // Without the rules they are open.
+    let rules = owner.get("/access").is(200).json();
+    for rule in rules["rules"].as_array().unwrap().iter().rev() {
+        owner.delete(&format!("/access/rules/{}", rule["line"])).is(204);
+    }
+    zoe.get("/books/Third/entries/1").is(200);
+    zoe.get("/books/Back/entries/1").is(200);
+}

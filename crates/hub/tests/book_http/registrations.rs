@@ -57,3 +57,50 @@ fn only_an_administrator_of_the_site_changes_who_may_register() {
     root.put("/books/Shift", book(json!([["Self register", "1"]]), "")).is(200);
     put(json!([["Self register", "1"], ["Welcome title", "z"]]), "").is(200);
 }
+
+#[test]
+fn a_login_that_entries_or_rights_have_is_not_for_strangers() {
+    let site = Site::new();
+    let owner = site.owner();
+    let book = |name: &str, elog: Value| {
+        let attributes = json!([{ "name": "Author", "kind": "text" }]);
+        owner.put(&format!("/books/{name}"), json!({ "name": name, "attributes": attributes, "elog": elog })).is(201);
+    };
+    book("Open", json!([["Self register", "1"]]));
+    book("Asked", json!([["Self register", "3"]]));
+    book("Priv", json!([]));
+    book("Gone", json!([]));
+    book("Listed", json!([["Login user", "lisa"]]));
+    let grants = json!({ "grants": [
+        { "to": "user:zoe", "may": ["read", "write", "edit-own", "admin"] }, { "to": "user:ghost", "may": ["read"] },
+    ] });
+    for book in ["Priv", "Gone"] {
+        owner.put(&format!("/books/{book}/access"), grants.clone()).is(200);
+    }
+    site.user(json!({ "login": "root", "admin": true }));
+    let zoe = site.user(json!({ "login": "zoe" }));
+    zoe.post("/books/Priv/entries", json!({ "attributes": { "Author": "x" }, "text": "first" })).is(201);
+    zoe.post("/drafts", json!({ "book": "Priv", "text": "secretdraft" })).is(201);
+    zoe.put("/searches/mine", json!({ "q": "secretsearch" })).is(200);
+    let deleted = owner.delete("/books/Gone").is(200).json()["number"].to_string();
+    owner.delete("/users/zoe").is(204);
+    owner.post(&format!("/deleted-books/{deleted}/restore"), json!({})).is(200);
+    for book in ["Priv", "Gone"] {
+        let left = owner.get(&format!("/books/{book}/access")).is(200).json();
+        assert!(!left.to_string().contains("user:zoe") && left.to_string().contains("user:ghost"), "{book}: {left}");
+    }
+    // The login stays the entries', and a login can have rights before its user is there.
+    for login in ["zoe", "ZOE", "ghost", "lisa"] {
+        let page = site.register("Open", login);
+        assert!(page.contains("ask an administrator of the logbook for this name"), "{login}: {page}");
+        owner.get(&format!("/users/{login}")).is(404);
+    }
+    // An administrator who is asked sees it.
+    site.register("Asked", "ghost");
+    let waiting = owner.get("/registrations").is(200).json();
+    assert_eq!((&waiting[0]["login"], &waiting[0]["author"]), (&json!("ghost"), &json!(true)), "{waiting}");
+    // Nor does a new user of this login, whom an administrator makes, get what the former one left.
+    let zoe = site.user(json!({ "login": "zoe" }));
+    zoe.get("/books/Priv/entries/1").is(404);
+    assert_eq!((zoe.get("/drafts").json(), zoe.get("/searches").json()), (json!([]), json!([])));
+}

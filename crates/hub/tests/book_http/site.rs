@@ -157,7 +157,8 @@ impl Site {
             "cmd=New+user&new_user_name={login}&new_full_name=New+{login}&new_user_email=new@example.org&newpwd={password}&newpwd2={password}"
         );
         let url = format!("{}/elog/{book}/", self.url.trim_end_matches('/'));
-        let answer = ureq::post(url).header("content-type", "application/x-www-form-urlencoded").send(form).unwrap();
+        let request = ureq::post(url).header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.config().http_status_as_error(false).build().send(form).unwrap();
         answer.into_body().read_to_string().unwrap()
     }
 

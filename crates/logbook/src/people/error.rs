@@ -75,6 +75,9 @@ pub enum PeopleError {
     /// A login method knows a person who is no user here, and registers none.
     #[error("'{login}' is no user of this logbook, and the login method '{method}' adds none")]
     NotRegistered { login: String, method: String },
+    /// A login method knows a new person by a name that entries or rights of this site have.
+    #[error("entries or rights of this site have the name '{name}', so the login method '{method}' adds no user of this name")]
+    NameInUse { name: String, method: String },
     /// A password cannot be set here, because a login method checks it.
     #[error("the password of '{login}' is kept by the login method '{method}': change it there")]
     PasswordElsewhere { login: String, method: String },

@@ -1,6 +1,8 @@
 //! Lists of hosts in ELOG's configuration, `Hosts allow` and `Hosts deny`.
 //!
-//! An item is an address, the beginning of one (`192.0.2.`), `localhost` or `ALL`. Names are not looked up: a name matches no address.
+//! An item is an address, the beginning of one (`192.0.2.`), `localhost` or `ALL`. Names are not looked up, because the owner of
+//! an address decides about its name. So a name in `Hosts allow` admits nobody. A name in `Hosts deny` shuts out all hosts but
+//! this one and those of `Hosts allow`, because any address could be the named one.
 
 use std::net::IpAddr;
 
@@ -33,7 +35,7 @@ fn item(text: &str) -> Item<'_> {
 }
 
 /// Returns true if an item of a list matches an address.
-pub fn is_in(list: &[String], from: IpAddr) -> bool {
+fn is_in(list: &[String], from: IpAddr) -> bool {
     let from = from.to_canonical();
     list.iter().any(|text| match item(text) {
         Item::All => true,
@@ -42,6 +44,13 @@ pub fn is_in(list: &[String], from: IpAddr) -> bool {
         Item::Begin(begin) => from.is_ipv4() && from.to_string().starts_with(begin),
         Item::Name => false,
     })
+}
+
+/// Returns true if the two lists admit an address: an allowed one is admitted, a denied one is not, and every other one is,
+/// unless a name is denied.
+pub fn admit(allow: &[String], deny: &[String], from: IpAddr) -> bool {
+    let may_be_named = !from.to_canonical().is_loopback() && !names(deny).is_empty();
+    is_in(allow, from) || !is_in(deny, from) && !may_be_named
 }
 
 /// Items of a list that are names.

@@ -9,7 +9,7 @@
 
 use std::net::IpAddr;
 
-use super::{Right, host_list::is_in, password_files::password_file};
+use super::{Right, host_list, password_files::password_file};
 use crate::book::{
     Book,
     elog_options::{list, option},
@@ -99,9 +99,14 @@ impl LoginPolicy {
         self.users.as_deref()
     }
 
-    /// Returns true if the book is open to a client's address: an allowed one is admitted, a denied one is not, and every other one is.
+    /// Returns true if the book is open to a client's address.
     pub fn admits_host(&self, from: IpAddr) -> bool {
-        is_in(&self.hosts.allow, from) || !is_in(&self.hosts.deny, from)
+        host_list::admit(&self.hosts.allow, &self.hosts.deny, from)
+    }
+
+    /// Returns the names among the denied hosts.
+    pub fn denied_names(&self) -> Vec<&str> {
+        host_list::names(&self.hosts.deny)
     }
 
     /// Returns true if the book admits only some addresses.
@@ -175,6 +180,14 @@ mod tests {
             ("Hosts deny = ALL\nHosts allow = 192.0.2., localhost\n", "::1", true),
             ("Hosts deny = ALL\nHosts allow = 192.0.2.\n", "192.0.20.7", false),
             ("Hosts allow = 192.0.2.7\n", "192.0.2.8", true),
+            // A name could be that of any address.
+            ("Hosts deny = pc7.lab.org\n", "192.0.2.7", false),
+            ("Hosts deny = 198.51.100., .student.lab.org\n", "192.0.2.7", false),
+            ("Hosts deny = .student.lab.org\nHosts allow = 192.0.2.\n", "192.0.2.7", true),
+            ("Hosts deny = .student.lab.org\nHosts allow = pc7.lab.org\n", "192.0.2.7", false),
+            ("Hosts deny = .student.lab.org\n", "::1", true),
+            ("Hosts deny = .student.lab.org\n", "::ffff:127.0.0.1", true),
+            ("Hosts deny = .student.lab.org, localhost\n", "127.0.0.1", false),
         ] {
             assert_eq!(LoginPolicy::of(&book(text)).admits_host(from.parse().unwrap()), open, "{text} from {from}");
         }

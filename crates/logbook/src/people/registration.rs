@@ -62,7 +62,8 @@ pub struct Registration {
     /// True if a user has the login or the full name.
     #[serde(default)]
     pub taken: bool,
-    /// True if imported entries have the login or the full name as their author. The user owns them after the approval.
+    /// True if entries were posted with the login, imported ones have it or the full name as their author, or rights name it.
+    /// The user owns them, and has the rights, after the approval.
     #[serde(default)]
     pub author: bool,
 }

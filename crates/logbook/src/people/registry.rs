@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     book::Book,
-    store::{BookInfo, PeopleStore, now},
+    store::{BookInfo, PeopleStore, naming::former_names, now},
 };
 
 mod accounts;
@@ -106,7 +106,12 @@ pub struct People {
     owner_sessions: Mutex<HashSet<String>>,
     /// The site's rules, which narrow the rights of all callers but the owner.
     permits: Option<Box<Permits>>,
+    /// Returns whether the site's rules name a login.
+    names_in_rules: Option<Box<NamesInRules>>,
 }
+
+/// Returns whether the site's rules name a login.
+type NamesInRules = dyn Fn(&str) -> bool + Send + Sync;
 
 /// Returns whether a caller keeps a right in a logbook.
 type Permits = dyn Fn(&Principal, &str, Right) -> bool + Send + Sync;
@@ -122,6 +127,8 @@ struct Cache {
     books: Vec<(String, LoginPolicy)>,
     /// The password files of all books.
     files: PasswordFiles,
+    /// Former names of books, each with the present name.
+    former: Vec<(String, String)>,
     /// Books whose ELOG configuration may hide attributes.
     veiled: Vec<Book>,
 }
@@ -159,6 +166,7 @@ impl People {
             owner_code: Mutex::default(),
             owner_sessions: Mutex::default(),
             permits: None,
+            names_in_rules: None,
         })
     }
 
@@ -243,6 +251,7 @@ impl People {
                 known.veiled.push(book);
             }
         }
+        known.former = former_names(&*self.store)?;
         for (name, record) in self.store.records(user::KIND)? {
             known.users.insert(name.clone(), PeopleError::read(user::KIND, &name, record.value)?);
         }

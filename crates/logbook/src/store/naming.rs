@@ -2,7 +2,8 @@
 //!
 //! Entries, revisions and files refer to a logbook by its number, and so a new name costs one row. Records that name the
 //! logbook (rights, templates, rules of notifications, tokens, drafts, saved searches, the order of the tabs) are
-//! rewritten in the same transaction. The former name stays as a record, so that addresses and imports find the logbook.
+//! rewritten in the same transaction. The former name stays as a record, so that addresses and imports find the logbook,
+//! and rules of the site about the former name go on to hold for it.
 //!
 //! A deleted logbook has the name `/deleted/NUMBER`. No request can name it, because names of logbooks have no slash.
 //! Its rights and templates wait under that name, and a new logbook of the former name does not get them. Rejected: a
@@ -51,10 +52,19 @@ pub fn current_name(store: &(impl Records + ?Sized), name: &str) -> Result<Optio
     Ok(current.filter(|current| !is_hidden(current)))
 }
 
+/// Returns the former names of logbooks, in lower case, each with the name that its logbook has.
+pub fn former_names(store: &(impl Records + ?Sized)) -> Result<Vec<(String, String)>> {
+    let pair = |(former, record): (String, super::Record)| {
+        let former = former.split('/').next().unwrap_or_default().to_owned();
+        record.value["book"].as_str().map(|book| (former, book.to_owned()))
+    };
+    Ok(store.records(FORMER)?.into_iter().filter_map(pair).collect())
+}
+
 /// Returns true if `name` is a former name of a deleted logbook.
 pub fn is_name_of_deleted(store: &(impl Records + ?Sized), name: &str, number: u32) -> Result<bool> {
-    let record = store.record(FORMER, &name.to_lowercase())?;
-    Ok(record.is_some_and(|record| record.value["book"].as_str() == Some(&*hidden_name(i64::from(number)))))
+    let (name, hidden) = (name.to_lowercase(), hidden_name(i64::from(number)));
+    Ok(former_names(store)?.iter().any(|(former, book)| *former == name && *book == hidden))
 }
 
 /// Returns the deleted logbooks, in the order of their numbers.
@@ -109,8 +119,8 @@ pub trait Naming: NameTables + Write {
         self.need_free(&book_row, to)?;
         self.take_name(&book_row, &book, by, &format!("renamed from {was}"))?;
         if !same_name(&was, to) {
-            self.write_text(FORMER, &was.to_lowercase(), &json!({ "book": to }).to_string())?;
-            self.remove_text(FORMER, &to.to_lowercase())?;
+            self.set_former(&was, to)?;
+            self.free_former(to, to)?;
         }
         Ok(book)
     }
@@ -163,9 +173,9 @@ pub trait Naming: NameTables + Write {
         self.need_free(&book_row, &book.name)?;
         self.take_name(&book_row, &book, by, "undeleted")?;
         self.remove_text(DELETED, &number.to_string())?;
-        self.remove_text(FORMER, &book.name.to_lowercase())?;
+        self.free_former(&book.name, &book.name)?;
         if !same_name(&book.name, &deleted.name) {
-            self.write_text(FORMER, &deleted.name.to_lowercase(), &json!({ "book": book.name }).to_string())?;
+            self.set_former(&deleted.name, &book.name)?;
         }
         Ok(book)
     }
@@ -251,6 +261,28 @@ pub trait Naming: NameTables + Write {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a former name of a book.
+    fn set_former(&mut self, former: &str, book: &str) -> Result<()> {
+        self.free_former(former, book)?;
+        self.write_text(FORMER, &former.to_lowercase(), &json!({ "book": book }).to_string())
+    }
+
+    /// Frees the record of a former name for a book. The record of another book with this former name moves aside: addresses
+    /// do not find that book by it any longer, but rules do.
+    fn free_former(&mut self, former: &str, book: &str) -> Result<()> {
+        let name = former.to_lowercase();
+        let all = self.texts_of(FORMER)?;
+        let Some((_, text)) = all.iter().find(|(known, _)| *known == name) else { return Ok(()) };
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        if value["book"].as_str().is_some_and(|other| !same_name(other, book)) {
+            let aside = (1..).map(|n: u32| format!("{name}/{n}")).find(|aside| all.iter().all(|(known, _)| known != aside));
+            if let Some(aside) = aside {
+                self.write_text(FORMER, &aside, text)?;
+            }
+        }
+        self.remove_text(FORMER, &name)
     }
 
     /// Gives records of a kind other names. A record that had such a name is replaced.

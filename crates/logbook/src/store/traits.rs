@@ -218,8 +218,8 @@ pub trait Logbook: Entries + Attachments + Drafts + Templates {}
 impl<T: Entries + Attachments + Drafts + Templates + ?Sized> Logbook for T {}
 
 /// The part of a store that keeps users and access rules: records, and the books that they are about.
-pub trait PeopleStore: Entries + Records {}
-impl<T: Entries + Records + ?Sized> PeopleStore for T {}
+pub trait PeopleStore: Entries + Records + Drafts {}
+impl<T: Entries + Records + Drafts + ?Sized> PeopleStore for T {}
 
 /// A whole store, with the operations that need the data themselves.
 pub trait Store: Logbook + Transactions + PeopleStore + Changes + Imports + Maintenance + Looks + Reports + Signatures {}

@@ -71,7 +71,9 @@ impl Rename {
             return written(writeln!(io::stdout().lock(), "{}", json!(book)));
         }
         let (was, is) = (shown(&self.book, false), shown(&book.name, false));
-        eprintln!("tampu: '{was}' is '{is}'; tampu.toml and files of access rules that name '{was}' need the new name");
+        eprintln!(
+            "tampu: '{was}' is '{is}'; tampu.toml needs the new name where it names '{was}'; access rules about '{was}' hold for '{is}', too"
+        );
         Ok(())
     }
 }

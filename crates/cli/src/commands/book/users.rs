@@ -67,7 +67,7 @@ enum Verb {
     Disable(Login),
     /// Enable a user who was disabled
     Enable(Login),
-    /// Remove a user; what they wrote stays
+    /// Remove a user with their rights, drafts, rules and tokens; entries stay
     Drop(Login),
     Bind(Bind),
     /// Make a user one of the logbook alone: no login method proves the user, and a password can be set

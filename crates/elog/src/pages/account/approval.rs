@@ -83,7 +83,7 @@ pub fn answer(request: &PageRequest<'_>, method: &Method, sent: &ReceivedForm) -
         body.push_str("<p class=\"warning\">The login or name is taken: refuse the registration.</p>\n");
     }
     if registration.author {
-        body.push_str("<p class=\"warning\">Imported entries have this author: is it the same person?</p>\n");
+        body.push_str("<p class=\"warning\">Entries or rights have this name: is it the same person?</p>\n");
     }
     body.push_str(
         "<p><button name=\"act\" value=\"approve\">Approve</button> <button name=\"act\" value=\"refuse\">Refuse</button></p></form>\n",

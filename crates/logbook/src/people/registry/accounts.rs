@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     super::{
-        access::{self, Access, EVERY_BOOK},
+        access::{self, Access, EVERY_BOOK, Subject},
         error::{PeopleError, Result},
         password::Password,
         reset,
@@ -15,7 +15,10 @@ use super::{
     },
     People,
 };
-use crate::store::{StoreError, now};
+use crate::{
+    notify::{pending, rule},
+    store::{StoreError, now},
+};
 
 impl People {
     /// All users, by login.
@@ -109,7 +112,9 @@ impl People {
         Ok(())
     }
 
-    /// Removes a user, with their sessions and tokens. Their entries stay, under their login.
+    /// Removes a user, with everything that another user of the login would inherit: sessions, tokens, rights, rules of
+    /// notifications, drafts, saved searches. Their entries stay under their login, which keeps the login from strangers
+    /// ([`People::check_free`]).
     pub fn drop_user(&self, login: &str) -> Result<()> {
         if !self.store.drop_record(user::KIND, login)? {
             return Err(PeopleError::NoUser(login.to_owned()));
@@ -119,7 +124,41 @@ impl People {
         self.store.drop_record(visit::KIND, login)?;
         self.visits.lock().remove(login);
         self.end_sessions(login)?;
-        self.drop_tokens(login, |_| true)
+        self.drop_tokens(login, |_| true)?;
+        self.drop_grants(login)?;
+        self.store.drop_record(rule::KIND, login)?;
+        self.store.drop_record(pending::KIND, login)?;
+        for draft in self.store.drafts(login)? {
+            self.store.drop_draft(login, draft.number)?;
+        }
+        for (name, _) in self.store.saved_searches(login)? {
+            self.store.drop_search(login, &name)?;
+        }
+        self.changed();
+        Ok(())
+    }
+
+    /// Removes the rights that name a user, in all logbooks and in the deleted ones.
+    fn drop_grants(&self, login: &str) -> Result<()> {
+        let to = Subject::User(login.to_owned());
+        for (name, _) in self.store.records(access::KIND)? {
+            loop {
+                let Some(record) = self.store.record(access::KIND, &name)? else { break };
+                let mut access: Access = PeopleError::read(access::KIND, &name, record.value)?;
+                if access.grants.iter().all(|grant| grant.to != to) {
+                    break;
+                }
+                access.grants.retain(|grant| grant.to != to);
+                match self.write(access::KIND, &name, &access, Some(record.version)) {
+                    Err(PeopleError::Store(StoreError::RecordChanged { .. })) => {}
+                    done => {
+                        done?;
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the groups with their members, by name.

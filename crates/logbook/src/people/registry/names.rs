@@ -1,19 +1,25 @@
 //! Checks of names that users choose for themselves.
 //!
-//! An imported entry belongs to the user whose login or full name is its author. So a user must not take the name of
-//! another user, nor that of an author who is no user yet. Administrators give such names.
+//! An entry belongs to the user whose login posted it, and an imported one to the user whose login or full name is its
+//! author. Rights can name a login before its user exists, and stay in a logbook that was restored. So a user must not
+//! take the name of another user, that of a former user or author, or one that rights name. Administrators give such names.
 
 use super::{
     super::{
+        access::{self, Access, Subject},
         decide::IMPORTERS,
         error::{PeopleError, Result},
+        login_policy::LoginPolicy,
     },
     People,
 };
 use crate::{
     book::same_name,
-    search::{Search, Stop},
+    search::{Page, Search, Stop},
 };
+
+/// Entries of posters with longer names that are looked through for a login.
+const MAX_OTHER_NAMES: usize = 100;
 
 impl People {
     /// Checks a full name that a user chooses: it is neither the name nor the login of another user, and no imported
@@ -30,8 +36,64 @@ impl People {
         if is_own { Ok(()) } else { self.check_author(full_name) }
     }
 
+    /// Fails if a login that nobody has belongs to somebody all the same: entries were posted with it or have it as their
+    /// author, rights name it, or it is that of the owner of the installation.
+    pub fn check_free(&self, login: &str) -> Result<()> {
+        if self.is_of_entries_or_rights(login)? || self.is_admitted_by_name(login)? {
+            let text = format!(
+                "entries or rights of this site have the login '{login}': ask an administrator of the logbook for this name"
+            );
+            return Err(PeopleError::Invalid(text));
+        }
+        Ok(())
+    }
+
+    /// Returns true if entries were posted with a login or have it as their author, if rights or the site's rules name it, or
+    /// if it is that of the owner of the installation.
+    pub(super) fn is_of_entries_or_rights(&self, login: &str) -> Result<bool> {
+        let is_named =
+            |access: &Access| access.grants.iter().any(|grant| matches!(&grant.to, Subject::User(to) if same_name(to, login)));
+        for (name, record) in self.store.records(access::KIND)? {
+            if is_named(&PeopleError::read(access::KIND, &name, record.value)?) {
+                return Ok(true);
+            }
+        }
+        let in_rules = self.names_in_rules.as_ref().is_some_and(|names| names(login));
+        Ok(in_rules || same_name(&self.settings.owner, login) || self.is_author(login)? || self.has_posted(login)?)
+    }
+
+    /// Returns true if the ELOG configuration of a logbook admits a login by its name. That of a login method is not asked:
+    /// with a directory, the configuration means its logins.
+    pub(super) fn is_admitted_by_name(&self, login: &str) -> Result<bool> {
+        let names = |policy: &LoginPolicy| policy.users().is_some_and(|users| users.iter().any(|user| same_name(user, login)));
+        Ok(self.known()?.books.iter().any(|(_, policy)| names(policy)))
+    }
+
+    /// Returns true if an entry was posted with a login.
+    fn has_posted(&self, login: &str) -> Result<bool> {
+        let words = login.replace(['"', '\\'], " ");
+        if !words.contains(char::is_alphanumeric) {
+            return Ok(false);
+        }
+        // The query also finds longer names that contain this one. Where they fill a page, the login counts as used.
+        let page = self.find(format!("by:\"{words}\""), MAX_OTHER_NAMES)?;
+        if page.next.is_some() || page.hits.iter().any(|hit| same_name(&hit.entry.by, login)) {
+            return Ok(true);
+        }
+        page.stopped.map_or(Ok(false), |_| Err(PeopleError::Busy))
+    }
+
+    /// Returns the first entries of a query in all logbooks.
+    fn find(&self, query: String, limit: usize) -> Result<Page> {
+        let page = self.store.search(&Search { query, limit, count_to: 0, ..Search::default() }, &Stop::default())?;
+        if page.hits.is_empty() && page.stopped.is_some() {
+            return Err(PeopleError::Busy);
+        }
+        Ok(page)
+    }
+
     /// Fails if an imported entry has the name as its author.
-    pub(super) fn check_author(&self, name: &str) -> Result<()> {
+    fn check_author(&self, name: &str) -> Result<()> {
         if !self.is_author(name)? {
             return Ok(());
         }
@@ -47,14 +109,8 @@ impl People {
             if !author.contains(char::is_alphanumeric) {
                 continue;
             }
-            let query = format!("({importers}) \"Author\":=\"{author}\"");
-            let search = Search { query, limit: 1, count_to: 0, ..Search::default() };
-            let page = self.store.search(&search, &Stop::default())?;
-            if !page.hits.is_empty() {
+            if !self.find(format!("({importers}) \"Author\":=\"{author}\""), 1)?.hits.is_empty() {
                 return Ok(true);
-            }
-            if page.stopped.is_some() {
-                return Err(PeopleError::Busy);
             }
         }
         Ok(false)

@@ -124,7 +124,16 @@ impl People {
         let is_bound = |user: &&User| user.outside.as_ref().is_some_and(|bound| bound.is(&name, &found.subject));
         let known = self.known()?.users.values().find(is_bound).cloned();
         if let Some(user) = known {
-            return if told(&user) == user { Ok(user) } else { self.change_user(&user.login, |user| *user = told(user)) };
+            let new = told(&user);
+            if new == user {
+                return Ok(user);
+            }
+            // Many people choose their name at an identity provider, and with an author's name comes what the author wrote.
+            let keeps_name = new.full_name != user.full_name && self.is_author(&new.full_name)?;
+            return self.change_user(&user.login, |user| {
+                let full_name = if keeps_name { user.full_name.clone() } else { told(user).full_name };
+                *user = User { full_name, ..told(user) };
+            });
         }
         let login = normal_login(&found.login);
         for _ in 0..2 {
@@ -146,6 +155,7 @@ impl People {
                 return Err(PeopleError::NotRegistered { login, method: name });
             }
             let user = told(&User::new(&login));
+            self.check_new_of_method(&user, method)?;
             match self.add_user(user.clone()) {
                 Ok(()) => return Ok(user),
                 // Another login of the same person was quicker.
@@ -154,6 +164,16 @@ impl People {
             }
         }
         Err(PeopleError::NotBound { login, method: name })
+    }
+
+    /// Checks that a new user of a login method takes no name that entries or rights have.
+    fn check_new_of_method(&self, user: &User, method: &LoginMethod) -> Result<()> {
+        let taken = match (self.is_of_entries_or_rights(&user.login)?, self.is_author(&user.full_name)?) {
+            (true, _) => &user.login,
+            (_, true) => &user.full_name,
+            _ => return Ok(()),
+        };
+        Err(PeopleError::NameInUse { name: taken.clone(), method: method.name.clone() })
     }
 
     /// Binds a user to a login method. Without a subject, the next person whom the method proves with this login is the

@@ -24,7 +24,7 @@ impl People {
         if self.is_name_of_another("", &user.login)? {
             return Err(PeopleError::IsThere(user.login));
         }
-        self.check_author(&user.login)?;
+        self.check_free(&user.login)?;
         self.check_full_name("", &user.full_name)?;
         let password = self.hash(&new.password, from)?;
         let user = User { password: Some(password), groups: vec![self.group_at(new.book.as_deref())?], ..user };
@@ -59,7 +59,7 @@ impl People {
             let Waiting { mut registration, .. } = PeopleError::read(KIND, &name, record.value)?;
             registration.taken =
                 self.is_name_of_another("", &registration.login)? || self.is_name_of_another("", &registration.full_name)?;
-            registration.author = self.is_author(&registration.login)? || self.is_author(&registration.full_name)?;
+            registration.author = self.check_free(&registration.login).is_err() || self.is_author(&registration.full_name)?;
             all.push(registration);
         }
         all.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));

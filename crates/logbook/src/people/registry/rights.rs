@@ -30,6 +30,12 @@ fn given(files: &PasswordFiles, policy: &LoginPolicy, access: &Access, user: (&s
     Right::ALL.into_iter().filter(|right| may.contains(right)).collect()
 }
 
+impl Cache {
+    fn former_names(&self, book: &str) -> impl Iterator<Item = &str> {
+        self.former.iter().filter(move |(_, now)| same_name(now, book)).map(|(former, _)| former.as_str())
+    }
+}
+
 impl People {
     pub(super) fn principal(&self, user: &User, by: Credentials) -> Result<Principal> {
         let known = self.known()?;
@@ -62,7 +68,9 @@ impl People {
         let mut principal = Principal { login, full_name: user.shown().to_owned(), email, admin, rights, by };
         if let Some(permits) = self.permits.as_ref().filter(|_| principal.by != Credentials::Owner) {
             let rights = std::mem::take(&mut principal.rights);
-            principal.rights = rights.only(|book, right| permits(&principal, book, right));
+            // A rule about a former name still means the logbook, or a new name would open it.
+            let of_former = |book: &str, right| known.former_names(book).all(|former| permits(&principal, former, right));
+            principal.rights = rights.only(|book, right| permits(&principal, book, right) && of_former(book, right));
         }
         Ok(principal)
     }
@@ -86,9 +94,20 @@ impl People {
         self.principal(&user, by)
     }
 
+    /// Returns the former names of a book, in lower case.
+    pub fn former_names(&self, book: &str) -> Result<Vec<String>> {
+        Ok(self.known()?.former_names(book).map(str::to_owned).collect())
+    }
+
     /// Narrows the rights of all callers but the owner of the installation: a right stays only if `permits` returns true.
     pub fn narrowed_by(mut self, permits: impl Fn(&Principal, &str, Right) -> bool + Send + Sync + 'static) -> People {
         self.permits = Some(Box::new(permits));
+        self
+    }
+
+    /// Keeps logins that the site's rules name from people who choose theirs.
+    pub fn with_names_in_rules(mut self, names: impl Fn(&str) -> bool + Send + Sync + 'static) -> People {
+        self.names_in_rules = Some(Box::new(names));
         self
     }
 
