@@ -231,6 +231,8 @@ class Looked:
         page.emulate_media(media="screen")
         html = inbox.mails[0].get_body(("html",))
         check("the mail has HTML", html is not None)
+        # The policy of the logbook's pages is not that of a program for mail.
+        page = zoe.new_page()
         page.set_content(html.get_content())
         self.look(page, width, "mail")
 
