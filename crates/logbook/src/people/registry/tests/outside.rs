@@ -107,13 +107,13 @@ fn a_login_that_people_choose_at_a_provider_names_no_user() {
     // Bound before, without the method.
     people.bind_user("zoe", "sso", "").unwrap();
     let people = people.with(LoginMethod { kind: MethodKind::Oidc, passwords: None, ..method("sso", None) });
-    let error = people.log_in_by_method("sso", &person("7", "zoe")).unwrap_err();
+    let error = people.log_in_by_method("sso", &person("7", "zoe"), None).unwrap_err();
     assert!(matches!(error, PeopleError::NotBound { .. }), "{error}");
     let error = people.bind_user("zoe", "sso", "").unwrap_err();
     assert!(matches!(&error, PeopleError::Invalid(why) if why.contains("subject")), "{error}");
     people.bind_user("zoe", "sso", "7").unwrap();
-    assert!(people.log_in_by_method("sso", &person("8", "zoe")).is_err());
-    assert_eq!(people.log_in_by_method("sso", &person("7", "other")).unwrap().0.login, "zoe");
+    assert!(people.log_in_by_method("sso", &person("8", "zoe"), None).is_err());
+    assert_eq!(people.log_in_by_method("sso", &person("7", "other"), None).unwrap().0.login, "zoe");
 }
 
 #[test]
