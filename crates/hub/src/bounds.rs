@@ -510,7 +510,13 @@ pub const BOUNDS: &[Bound] = &[
     bound(
         Logbook,
         "passwords that login methods check at a time",
-        Constant("logbook/src/people/registry/outside.rs", "MAX_ASKING", "6", "6"),
+        Constant("logbook/src/people/outside.rs", "MAX_ASKING", "6", "6"),
+        "503 with `Retry-After`",
+    ),
+    bound(
+        Logbook,
+        "of them, requests that wait for providers of identities",
+        Constant("logbook/src/people/outside.rs", "MAX_ASKING_PROVIDERS", "3", "3"),
         "503 with `Retry-After`",
     ),
     bound(

@@ -1,4 +1,4 @@
-//! What a former user leaves behind, and the logins that are not for strangers.
+//! Traces of former users, and logins that are not for strangers.
 
 use std::sync::Arc;
 

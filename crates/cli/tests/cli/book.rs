@@ -145,7 +145,7 @@ fn elogs_files_are_taken_over_and_back() {
     // With users, elogd's password file is written for its owner alone.
     site.tampu_reading(b"correct horse\n", &["book", "users", "add", "zoe", "--admin"]).ok();
     let with_users = book(&site, &["export-elog", "-o", "users"]).ok();
-    assert!(with_users.err.contains("1 of 1 users have no password that ELOG can check"), "{with_users:?}");
+    assert!(with_users.err.contains("1 of 1 users have no password that elogd can check"), "{with_users:?}");
     let passwords = site.path("users/passwd");
     assert!(std::fs::read_to_string(&passwords).unwrap().contains("<name>zoe</name>"));
     assert_eq!(std::fs::metadata(&passwords).unwrap().permissions().mode() & 0o777, 0o600);
