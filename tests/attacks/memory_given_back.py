@@ -27,7 +27,9 @@ def main():
         def query():
             with open(os.devnull, "w", encoding="ascii") as nowhere:
                 arguments = ("log", "query", "--json", "--limit", "0")
-                check("the query of all ends well", site.start(*arguments, stdout=nowhere, stderr=subprocess.DEVNULL).wait() == 0)
+                asking = site.start(*arguments, stdout=nowhere, stderr=subprocess.PIPE)
+                _, said = asking.communicate()
+                check(f"the query of all ends well {said[-500:]}", asking.returncode == 0)
 
         loads = {"a flood of records": send, "a query of all": query, "eight queries of all, one after the other": lambda: [query() for _ in range(8)]}
         for name, load in loads.items():
