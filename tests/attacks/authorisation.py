@@ -25,7 +25,7 @@ BODIES = {
 NARROW = {"read only", "another book"}
 # Changes that the logbook's administrator may make, and that the test does not need.
 SPARED = {"purgeEntry", "putConfig", "restoreConfig"}
-# What routes ask for. A route of the document that stands in none of these sets fails the test.
+# Rights that routes ask for. A route of the document that stands in none of these sets fails the test.
 ADMIN = {"listUsers", "getUser", "addUser", "dropUser", "changeUser", "setPassword", "bindUser", "unbindUser", "listGroups", "setGroup", "listRegistrations", "approveRegistration",
          "refuseRegistration", "mailQueue", "testMail", "retryMail", "dropMail", "check", "usage", "listRules", "explainAccess", "addRule", "dropRule", "renameBook", "deleteBook",
          "listDeletedBooks", "undeleteBook", "purgeBook"}

@@ -25,6 +25,18 @@ BOOKS = {
 }
 
 
+def write_elog(folder, books, config):
+    """Writes a directory of ELOG: its configuration, and for each logbook an entry with a file."""
+    for book in books:
+        os.makedirs(os.path.join(folder, book))
+        with open(os.path.join(folder, book, "080910a.log"), "w", encoding="utf-8") as file:
+            file.write(ENTRY)
+        with open(os.path.join(folder, book, "080910_002050_plan.txt"), "w", encoding="utf-8") as file:
+            file.write(SECRET)
+    with open(os.path.join(folder, "elogd.cfg"), "w", encoding="utf-8") as file:
+        file.write(config)
+
+
 def surfaces(book):
     """Returns every path that shows an entry of a book."""
     elog = [f"/elog/{book}/", f"/elog/{book}/1", f"/elog/{book}/?mode=CSV1", f"/elog/{book}/page?mode=XML", f"/elog/{book}/?mode=full",
@@ -44,13 +56,7 @@ def main():
         config = "[global]\nport = 8080\n"
         for book, (options, _) in BOOKS.items():
             config += f"[{book}]\n{options}Attributes = Author\n"
-            os.makedirs(os.path.join(folder, book))
-            with open(os.path.join(folder, book, "080910a.log"), "w", encoding="utf-8") as file:
-                file.write(ENTRY)
-            with open(os.path.join(folder, book, "080910_002050_plan.txt"), "w", encoding="utf-8") as file:
-                file.write(SECRET)
-        with open(os.path.join(folder, "elogd.cfg"), "w", encoding="utf-8") as file:
-            file.write(config)
+        write_elog(folder, BOOKS, config)
         site.run("book", "import-elog", folder, "--elog-config", os.path.join(folder, "elogd.cfg"), "--data", site.data)
         site.begin("--elog-listen", "127.0.0.1:0")
         site.make_user("zoe")
@@ -129,14 +135,7 @@ def password_files():
         try:
             folder = os.path.join(site.directory, "elog")
             config = "[Pub]\nPassword file = a.pwd\nSelf register = 1\nAttributes = Author\n[Priv]\nPassword file = b.pwd\nAttributes = Author\n"
-            for book in ("Pub", "Priv"):
-                os.makedirs(os.path.join(folder, book))
-                with open(os.path.join(folder, book, "080910a.log"), "w", encoding="utf-8") as file:
-                    file.write(ENTRY)
-                with open(os.path.join(folder, book, "080910_002050_plan.txt"), "w", encoding="utf-8") as file:
-                    file.write(SECRET)
-            with open(os.path.join(folder, "elogd.cfg"), "w", encoding="utf-8") as file:
-                file.write(config)
+            write_elog(folder, ("Pub", "Priv"), config)
             for name, logins in FILES.items():
                 users = "".join(f'<user><name>{login}</name><password encoding="SHA256">{DIGEST}</password></user>' for login in logins)
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
