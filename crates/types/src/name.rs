@@ -165,14 +165,16 @@ impl Partition {
         key
     }
 
-    /// Reads the text of [`Partition::key`].
+    /// Reads the text of [`Partition::key`]; `None` for any other text. So each set has one key.
     pub fn from_key(key: &str) -> Option<Partition> {
         let inner = key.strip_prefix('.')?;
         if inner.is_empty() {
             return Some(Partition::everybody());
         }
         let names = inner.strip_suffix('.')?.split('.').map(unescape).collect::<Option<BTreeSet<_>>>()?;
-        Some(Partition(names))
+        let partition = Partition(names);
+        // An empty name, a repeated one, or another order.
+        (!partition.0.contains("") && partition.key() == key).then_some(partition)
     }
 }
 

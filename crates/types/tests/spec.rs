@@ -63,6 +63,9 @@ fn topics_and_partitions() {
         assert_eq!(partition.key(), row[1]);
         assert_eq!(Partition::from_key(&row[1]), Some(partition));
     }
+    for row in table("decisions/0004-names.md", "no partition") {
+        assert_eq!(Partition::from_key(&row[0]), None, "{row:?}");
+    }
 }
 
 #[test]
