@@ -15,6 +15,7 @@ use tampu_types::Time;
 
 pub mod candidates;
 pub mod eval;
+mod literals;
 pub mod marks;
 pub mod parse;
 pub mod pattern;
@@ -135,6 +136,15 @@ impl Node {
     /// Returns true for the query of all entries that are no replies.
     pub fn is_without_replies_only(&self) -> bool {
         matches!(self, Node::Not(node) if matches!(**node, Node::IsReply))
+    }
+
+    /// Returns true if the same query may mean other entries at another time: `last:7d`.
+    pub fn depends_on_time(&self) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(Node::depends_on_time),
+            Node::Not(node) => node.depends_on_time(),
+            node => matches!(node, Node::Date { .. }),
+        }
     }
 
     /// Returns the parts that must all match.

@@ -32,6 +32,7 @@ mod error;
 mod import;
 mod index;
 mod looks;
+mod memory;
 mod model;
 pub mod naming;
 mod page;

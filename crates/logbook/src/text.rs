@@ -19,12 +19,19 @@ pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
     while at < bytes.len() {
         // Most text is ASCII, and this loop is most of the work of an import.
         if bytes[at].is_ascii_alphanumeric() {
-            let begin = at;
+            let (begin, mut is_folded) = (at, true);
             while at < bytes.len() && bytes[at].is_ascii_alphanumeric() {
-                word.push(char::from(bytes[at].to_ascii_lowercase()));
+                is_folded &= !bytes[at].is_ascii_uppercase();
                 at += 1;
             }
-            if at < bytes.len() && !bytes[at].is_ascii() {
+            let goes_on = at < bytes.len() && !bytes[at].is_ascii();
+            if is_folded && !goes_on {
+                found(begin..at, cut(&text[begin..at]));
+                continue;
+            }
+            word.push_str(&text[begin..at]);
+            word.make_ascii_lowercase();
+            if goes_on {
                 at = rest(text, at, &mut word);
             }
             found(begin..at, cut(&word));

@@ -7,13 +7,9 @@
 //! is enough.
 
 use regex::Regex;
-use regex_syntax::hir::{Hir, HirKind};
 
-use super::{
-    Node, Scope,
-    segments::{segments, single},
-};
-use crate::text::{MAX_WORD, fold, word_list};
+use super::{Node, Scope};
+use crate::text::{MAX_WORD, word_list};
 
 /// The largest number of words that a part of a word is expanded to; with more, the entries themselves are checked.
 pub const MAX_EXPANSION: usize = 256;
@@ -168,12 +164,12 @@ fn one<V: Vocabulary>(node: &Node, vocabulary: &V) -> Result<(Want, bool), V::Er
         Node::Words { scope, words, prefix } => in_words(scope, words, *prefix, vocabulary)?,
         Node::Contains { scope, text } => contained(scope, text, vocabulary)?,
         Node::Matches { scope, regex } => {
-            let Ok(hir) = regex_syntax::parse(regex.as_str()) else { return Ok((Want::All, false)) };
+            let Some(parts) = regex.parts() else { return Ok((Want::All, false)) };
             let mut wants = Vec::new();
-            if let Required::Literals(literals) = required(&hir) {
-                wants.push(demand(scope, &literals, vocabulary)?);
+            if !parts.literals.is_empty() {
+                wants.push(demand(scope, &parts.literals, vocabulary)?);
             }
-            for segment in segments(&hir) {
+            for segment in &parts.segments {
                 if let Some(words) = vocabulary.matching(&segment.literal, &segment.regex)? {
                     let want = any_of(scope, words, vocabulary)?;
                     wants.push(or_tagged((want, false), &[CUT, UNLEARNED], vocabulary)?.0);
@@ -299,13 +295,6 @@ fn of_known_words<V: Vocabulary>(scope: &Scope, text: &str, vocabulary: &V) -> R
     Ok((all(wants), false))
 }
 
-/// The literals that a match of a regular expression contains: a match contains one literal of each set.
-#[derive(Debug)]
-enum Required {
-    Nothing,
-    Literals(Vec<Vec<String>>),
-}
-
 fn demand<V: Vocabulary>(scope: &Scope, sets: &[Vec<String>], vocabulary: &V) -> Result<Want, V::Error> {
     let mut wants = Vec::new();
     for choice in sets {
@@ -313,59 +302,6 @@ fn demand<V: Vocabulary>(scope: &Scope, sets: &[Vec<String>], vocabulary: &V) ->
         wants.push(any(parts.collect::<Result<Vec<_>, V::Error>>()?));
     }
     Ok(all(wants))
-}
-
-fn required(hir: &Hir) -> Required {
-    let mut sets = Vec::new();
-    let mut run = String::new();
-    gather(hir, &mut run, &mut sets);
-    close(&mut run, &mut sets);
-    if sets.is_empty() { Required::Nothing } else { Required::Literals(sets) }
-}
-
-/// Ends a run of adjacent characters; it is required.
-fn close(run: &mut String, sets: &mut Vec<Vec<String>>) {
-    let text = fold(run).into_owned();
-    run.clear();
-    if text.chars().filter(|c| c.is_alphanumeric()).nth(1).is_some() {
-        sets.push(vec![text]);
-    }
-}
-
-fn gather(hir: &Hir, run: &mut String, sets: &mut Vec<Vec<String>>) {
-    match hir.kind() {
-        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
-            Ok(text) => run.push_str(text),
-            Err(_) => close(run, sets),
-        },
-        HirKind::Class(class) => match single(class) {
-            Some(text) => run.push_str(&text),
-            None => close(run, sets),
-        },
-        // Look-around assertions consume no characters.
-        HirKind::Empty | HirKind::Look(_) => {}
-        HirKind::Capture(capture) => gather(&capture.sub, run, sets),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| gather(part, run, sets)),
-        HirKind::Repetition(repetition) => {
-            close(run, sets);
-            if repetition.min > 0 {
-                gather(&repetition.sub, run, sets);
-                close(run, sets);
-            }
-        }
-        HirKind::Alternation(parts) => {
-            close(run, sets);
-            let choices: Option<Vec<String>> = parts
-                .iter()
-                .map(|part| match required(part) {
-                    // Takes the longest literal of each alternative.
-                    Required::Literals(sets) => sets.into_iter().filter(|set| set.len() == 1).flatten().max_by_key(String::len),
-                    Required::Nothing => None,
-                })
-                .collect();
-            sets.extend(choices);
-        }
-    }
 }
 
 fn all(wants: Vec<Want>) -> Want {

@@ -2,16 +2,62 @@
 
 use std::{borrow::Cow, cell::OnceCell};
 
+use serde::de::DeserializeOwned;
 use tampu_types::Time;
 
 use super::{Comparison, Node, Scope};
 use crate::{
-    book::{number, same_name},
-    entry::{Content, Entry},
+    attachment::Attachment,
+    book::{EntryAttribute, number, same_name},
+    entry::{Encoding, Entry, Link},
     plain::plain,
-    search::Stop,
+    search::{Stop, is_hidden},
     text::{fold, word_list, words},
 };
+
+/// An entry as a store reads it: lists are still JSON. Most queries are decided by the text alone.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredEntry<'a> {
+    pub id: u32,
+    pub thread: u32,
+    pub is_reply: bool,
+    pub date: Time,
+    pub by: &'a str,
+    pub encoding: Encoding,
+    /// The text; empty if it was not requested.
+    pub text: &'a str,
+    /// The attributes, attachments and links, as JSON.
+    pub attributes: &'a str,
+    pub attachments: &'a str,
+    pub links: &'a str,
+}
+
+/// A list of an entry, decoded on demand.
+enum List<'a, T> {
+    Known(&'a [T]),
+    Json(&'a str, OnceCell<Result<Vec<T>, serde_json::Error>>),
+}
+
+impl<'a, T: DeserializeOwned> List<'a, T> {
+    fn json(text: &'a str) -> List<'a, T> {
+        if text == "[]" { List::Known(&[]) } else { List::Json(text, OnceCell::new()) }
+    }
+
+    /// The list; empty if the JSON is damaged.
+    fn get(&self) -> &[T] {
+        match self {
+            List::Known(list) => list,
+            List::Json(text, list) => list.get_or_init(|| serde_json::from_str(text)).as_deref().unwrap_or_default(),
+        }
+    }
+
+    fn damage(&self) -> Option<&serde_json::Error> {
+        match self {
+            List::Known(_) => None,
+            List::Json(_, list) => list.get().and_then(|list| list.as_ref().err()),
+        }
+    }
+}
 
 /// An entry, prepared for queries. Expensive derived forms are made once, on demand.
 pub struct Subject<'a> {
@@ -20,7 +66,13 @@ pub struct Subject<'a> {
     is_reply: bool,
     date: Time,
     by: &'a str,
-    content: &'a Content,
+    encoding: Encoding,
+    text: &'a str,
+    attributes: List<'a, EntryAttribute>,
+    attachments: List<'a, Attachment>,
+    links: List<'a, Link>,
+    /// The attributes that the caller sees; `None` stands for all.
+    shown: Option<&'a [String]>,
     plain: OnceCell<Cow<'a, str>>,
     folded: OnceCell<String>,
     words: OnceCell<Words>,
@@ -73,12 +125,44 @@ impl<'a> Subject<'a> {
             is_reply: entry.parent.is_some(),
             date: entry.date,
             by: &entry.by,
-            content: &entry.content,
+            encoding: entry.content.encoding,
+            text: &entry.content.text,
+            attributes: List::Known(&entry.content.attributes),
+            attachments: List::Known(&entry.content.attachments),
+            links: List::Known(&entry.content.links),
+            shown: None,
             plain: OnceCell::new(),
             folded: OnceCell::new(),
             words: OnceCell::new(),
             stop: Stop::default(),
         }
+    }
+
+    /// Prepares an entry of a store for evaluation until `stop`, for a caller who sees these attributes; `None` stands
+    /// for all.
+    pub fn stored(entry: StoredEntry<'a>, shown: Option<&'a [String]>, stop: &Stop) -> Subject<'a> {
+        Subject {
+            id: entry.id,
+            thread: entry.thread,
+            is_reply: entry.is_reply,
+            date: entry.date,
+            by: entry.by,
+            encoding: entry.encoding,
+            text: entry.text,
+            attributes: List::json(entry.attributes),
+            attachments: List::json(entry.attachments),
+            links: List::json(entry.links),
+            shown,
+            plain: OnceCell::new(),
+            folded: OnceCell::new(),
+            words: OnceCell::new(),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Returns the error of a list that was needed and could not be decoded.
+    pub fn damage(&self) -> Option<&serde_json::Error> {
+        self.attributes.damage().or(self.attachments.damage()).or(self.links.damage())
     }
 
     /// Evaluates only until `stop`. Results after that have no meaning.
@@ -88,7 +172,7 @@ impl<'a> Subject<'a> {
 
     /// Returns the plain text of the entry.
     pub fn plain(&self) -> &str {
-        self.plain.get_or_init(|| plain(self.content.encoding, &self.content.text))
+        self.plain.get_or_init(|| plain(self.encoding, self.text))
     }
 
     /// Returns whether the query means the entry.
@@ -131,16 +215,19 @@ impl<'a> Subject<'a> {
 
     /// Returns whether one of the values in the scope, except the text, is `such`.
     fn any_value(&self, scope: &Scope, such: impl Fn(&str) -> bool) -> bool {
-        let content = self.content;
+        let is_seen = |attribute: &&EntryAttribute| !is_hidden(self.shown, &attribute.name);
         match scope {
             Scope::Text => false,
-            Scope::Anywhere => content.attributes.iter().flat_map(|attribute| &attribute.values).any(|value| such(value)),
+            Scope::Anywhere => {
+                let mut seen = self.attributes.get().iter().filter(is_seen);
+                seen.any(|attribute| attribute.values.iter().any(|value| such(value)))
+            }
             Scope::Attribute(name) => {
-                let mut said = content.attributes.iter().filter(|attribute| same_name(&attribute.name, name));
+                let mut said = self.attributes.get().iter().filter(|attribute| same_name(&attribute.name, name)).filter(is_seen);
                 said.any(|attribute| attribute.values.iter().any(|value| such(value)))
             }
-            Scope::Attachments => content.attachments.iter().any(|attachment| such(&attachment.name)),
-            Scope::Links => content.links.iter().any(|link| such(&link.to_string())),
+            Scope::Attachments => self.attachments.get().iter().any(|attachment| such(&attachment.name)),
+            Scope::Links => self.links.get().iter().any(|link| such(&link.to_string())),
             Scope::By => such(self.by),
         }
     }

@@ -5,7 +5,10 @@
 //! product is large, this module steps through the expression's automaton itself and checks [`Stop`] at intervals. The
 //! matches are the same. If the product is small, the library is used, which is faster.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use parking_lot::Mutex;
 use regex::{Regex, RegexBuilder};
@@ -15,6 +18,11 @@ use regex_automata::{
 };
 
 use tampu_workers::Stop;
+
+use super::{
+    literals::literals,
+    segments::{Segment, segments},
+};
 
 /// Bytes a compiled regular expression may take.
 const MAX_REGEX: usize = 1 << 20;
@@ -40,6 +48,17 @@ static RECENT: Mutex<Vec<(bool, Pattern)>> = Mutex::new(Vec::new());
 pub struct Pattern {
     regex: Regex,
     nfa: NFA,
+    /// Made when an index is asked for the first time.
+    parts: Arc<OnceLock<Option<Parts>>>,
+}
+
+/// The parts of an expression that an index can look up.
+#[derive(Debug)]
+pub struct Parts {
+    /// A match contains one literal of each set.
+    pub literals: Vec<Vec<String>>,
+    /// A match contains a word of each segment.
+    pub segments: Vec<Segment>,
 }
 
 /// States that have been reached at a position.
@@ -102,12 +121,21 @@ impl Pattern {
         // The library goes through the states of this NFA.
         let config = Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MAX_REGEX));
         let nfa = Compiler::new().configure(config).build_from_hir(&hir).map_err(|error| line(&error))?;
-        Ok(Pattern { regex, nfa })
+        Ok(Pattern { regex, nfa, parts: Arc::default() })
     }
 
     /// Returns the source of the expression.
     pub fn as_str(&self) -> &str {
         self.regex.as_str()
+    }
+
+    /// Returns the parts that an index can look up; `None` if they are unknown.
+    pub fn parts(&self) -> Option<&Parts> {
+        let parts = || {
+            let hir = regex_syntax::parse(self.as_str()).ok()?;
+            Some(Parts { literals: literals(&hir), segments: segments(&hir) })
+        };
+        self.parts.get_or_init(parts).as_ref()
     }
 
     /// Returns whether a text has a match. If `stop` ends the search, the result is unknown, and false is returned.

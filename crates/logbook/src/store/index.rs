@@ -7,12 +7,16 @@ use tampu_types::Time;
 use super::{
     Result, StoreError,
     book_row::{BookRow, OrderKey, damaged, first_row, last_of_second},
+    memory::Remembered,
 };
 use crate::{
     attachment::{Attachment, Upload},
     book::{AttributeKind, Book, change::BookChange},
     entry::{Change, Content, Draft, Entry, EntryRef, Lock, Tombstone},
-    query::candidates::{Vocabulary, Want},
+    query::{
+        candidates::{Vocabulary, Want},
+        eval::StoredEntry,
+    },
     search::{Stop, Stopped},
     store::ImportOutcome,
 };
@@ -36,6 +40,9 @@ pub type EachRow<'a> = &'a mut dyn FnMut(i64) -> std::result::Result<bool, Searc
 /// A callback for each place; `false` ends the loop.
 pub type EachKey<'a> = &'a mut dyn FnMut(OrderKey) -> std::result::Result<bool, SearchEnd>;
 
+/// A callback for each entry that is read; `false` ends the loop.
+pub type EachEntry<'a> = &'a mut dyn FnMut(i64, StoredEntry<'_>) -> std::result::Result<bool, SearchEnd>;
+
 /// An order other than by date.
 #[derive(Debug, Clone, Copy)]
 pub enum Along {
@@ -49,7 +56,7 @@ pub enum Along {
 
 /// A snapshot of a database, as a search needs it.
 pub trait SearchIndex {
-    /// Maximum number of entries that are read at the same time: 1 if reading one needs no round trip to a server.
+    /// Maximum number of entries that are read at the same time.
     const TOGETHER: usize;
     /// Maximum number of index rows in memory for an order other than by date.
     const HELD: usize;
@@ -71,6 +78,9 @@ pub trait SearchIndex {
     fn number(&self, folded: &str) -> Result<Option<u32>>;
     /// Reads entries of a book, with their texts on request, in the order of the rows. Missing entries are left out.
     fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>>;
+    /// Calls back for each of these entries of a book, in the order of the rows. Missing entries are left out, and the
+    /// text is empty if it is not requested.
+    fn each_entry(&self, book_row: &BookRow, rows: &[i64], text: bool, act: EachEntry<'_>) -> std::result::Result<(), SearchEnd>;
     /// Calls back for each row of a book between two that the index finds, in order.
     fn each_row(
         &self,
@@ -94,6 +104,10 @@ pub trait SearchIndex {
     ) -> std::result::Result<(), SearchEnd>;
     /// Returns the last row of a book's entries that are *late* (`book_row.rs`) and were written before a time.
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>>;
+    /// Returns a result of a search in this snapshot, if it is remembered.
+    fn remembered(&self, key: &str) -> Option<Remembered>;
+    /// Remembers a result of a search in this snapshot.
+    fn remember(&self, key: String, result: Remembered);
     /// Returns whether the error says that a statement was cancelled from outside. Then the index can be used again.
     fn is_interrupted(&self, error: &StoreError) -> bool;
 }

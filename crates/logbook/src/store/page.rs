@@ -3,7 +3,10 @@
 use std::{
     cell::RefCell,
     collections::HashSet,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use sha2::{Digest, Sha256};
@@ -12,6 +15,7 @@ use super::{
     Result, StoreError,
     book_row::{BookRow, OrderKey, book_of, row_in, when},
     index::{SearchEnd, SearchIndex},
+    memory::Remembered,
     now,
     stream::{Batch, Stream, rows_between},
 };
@@ -70,25 +74,6 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     let node = parse(&search.query, &names, now())?;
     // This order has the first entries of threads alone.
     let node = if search.sort == Sort::Thread { node.without_replies() } else { node };
-    let (want, open) = candidates(&node, &index.vocabulary())?;
-    // The index has the words of hidden attributes. So it only finds candidates where some are hidden.
-    let (wide, whole) = (want.without_nots(), if matches!(node, Node::All) { vec![] } else { vec![&node] });
-    let dates = node.conjuncts().iter().filter(|node| matches!(node, Node::Date { .. }));
-    let dated: Vec<&Node> = open.iter().copied().chain(dates).collect();
-    let Search { sort, descending, .. } = search;
-    let mut streams = Vec::with_capacity(book_rows.len());
-    for book_row in &book_rows {
-        let (first, last, by_row) = rows_between(index, book_row, node.dates())?;
-        let shown = search.shown_in(&book_row.book.name);
-        let (want, open) = match (shown.is_none(), by_row) {
-            (false, _) => (&wide, &whole),
-            (true, true) => (&want, &open),
-            (true, false) => (&want, &dated),
-        };
-        let rows = (first, last);
-        let (descending, seen) = (*descending, RefCell::default());
-        streams.push(Stream { index, book_row, node: &node, want, open, rows, sort, descending, stop, shown, seen });
-    }
     let of = digest(search);
     let limit = search.limit.clamp(1, MAX_PAGE);
     let (after, skip) = match &search.start {
@@ -99,9 +84,126 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     };
     // One entry more than shown says whether there is a next page.
     let most = skip.saturating_add(limit).saturating_add(1);
+    let memory = (!node.depends_on_time()).then(|| Keys::of(search, limit));
+    let mut places = memory.as_ref().and_then(|keys| match index.remembered(&keys.page) {
+        Some(Remembered::Places(places)) => Some(places),
+        _ => None,
+    });
+    let mut count = memory.as_ref().filter(|_| search.count_to > 0).and_then(|keys| match index.remembered(&keys.count) {
+        Some(Remembered::Count(count)) => Some(count),
+        _ => None,
+    });
+    let plan = if places.is_some() && (search.count_to == 0 || count.is_some()) { None } else { Some(Plan::of(index, &node)?) };
+    let mut streams = Vec::with_capacity(book_rows.len());
+    for (book_row, plan) in book_rows.iter().flat_map(|book_row| plan.as_ref().map(|plan| (book_row, plan))) {
+        streams.push(plan.stream(index, book_row, &node, search, stop)?);
+    }
+    let mut stopped = None;
+    let places = match places.take() {
+        Some(places) => places,
+        None => {
+            let found;
+            (found, stopped) = find(&streams, search, after.as_ref(), most)?;
+            let places: Arc<[OrderKey]> = found.get(skip..).unwrap_or_default().into();
+            if let Some(keys) = memory.as_ref().filter(|_| stopped.is_none()) {
+                index.remember(keys.page.clone(), Remembered::Places(places.clone()));
+            }
+            places
+        }
+    };
+    // The entries found are read to the end even after the time limit: they are few.
+    watched.store(false, Ordering::Relaxed);
+    let (hits, last) = shown(index, &book_rows, (&node, search), &places, limit)?;
+    watched.store(true, Ordering::Relaxed);
+    // The place after a stopped search is unknown.
+    let last = last.filter(|_| stopped.is_none());
+    let next = last.map(|last| Cursor { of, key: last.key.clone(), row: last.row });
+    let mut page = Page { hits, count: None, next, stopped };
+    if search.count_to > 0 && page.stopped.is_none() {
+        if count.is_none() {
+            let (made, end) = count_all(&streams, search)?;
+            if let Some(keys) = memory.filter(|_| end.is_none()) {
+                index.remember(keys.count, Remembered::Count(made));
+            }
+            (count, page.stopped) = (Some(made), end);
+        }
+        page.count = count;
+    }
+    Ok(page)
+}
+
+/// The keys under which a search is remembered.
+struct Keys {
+    page: String,
+    count: String,
+}
+
+impl Keys {
+    fn of(search: &Search, limit: usize) -> Keys {
+        let Search { books, query, sort, descending, start, count_to, count_looks, shown, .. } = search;
+        // The order of threads leaves replies out.
+        let entries = format!("{books:?} {query:?} {shown:?} {}", *sort == Sort::Thread);
+        Keys {
+            page: format!("page {sort:?} {descending} {start:?} {limit} {entries}"),
+            count: format!("count {count_to} {count_looks} {entries}"),
+        }
+    }
+}
+
+/// The questions to an index for a query.
+struct Plan<'a> {
+    want: Want,
+    /// The want without its negations, because the index has the words of hidden attributes.
+    wide: Want,
+    /// The parts of the query that the index does not answer; all of them; those with the dates.
+    open: Vec<&'a Node>,
+    whole: Vec<&'a Node>,
+    dated: Vec<&'a Node>,
+}
+
+impl<'a> Plan<'a> {
+    fn of<I: SearchIndex>(index: &I, node: &'a Node) -> Result<Plan<'a>> {
+        let (want, open) = candidates(node, &index.vocabulary())?;
+        // The index has the words of hidden attributes. So it only finds candidates where some are hidden.
+        let (wide, whole) = (want.without_nots(), if matches!(node, Node::All) { vec![] } else { vec![node] });
+        let dates = node.conjuncts().iter().filter(|node| matches!(node, Node::Date { .. }));
+        let dated = open.iter().copied().chain(dates).collect();
+        Ok(Plan { want, wide, open, whole, dated })
+    }
+
+    /// Makes the search in one book.
+    fn stream<'b, I: SearchIndex>(
+        &'b self,
+        index: &'b I,
+        book_row: &'b BookRow,
+        node: &'b Node,
+        search: &'b Search,
+        stop: &'b Stop,
+    ) -> Result<Stream<'b, I>> {
+        let (first, last, by_row) = rows_between(index, book_row, node.dates())?;
+        let shown = search.shown_in(&book_row.book.name);
+        let (want, open) = match (shown.is_none(), by_row) {
+            (false, _) => (&self.wide, &self.whole),
+            (true, true) => (&self.want, &self.open),
+            (true, false) => (&self.want, &self.dated),
+        };
+        let Search { sort, descending, .. } = search;
+        let (rows, descending, seen) = ((first, last), *descending, RefCell::default());
+        Ok(Stream { index, book_row, node, want, open, rows, sort, descending, stop, shown, seen })
+    }
+}
+
+/// Returns the positions of at most `most` entries of each book in the order of the search, and the reason for an early
+/// end.
+fn find<I: SearchIndex>(
+    streams: &[Stream<'_, I>],
+    search: &Search,
+    after: Option<&OrderKey>,
+    most: usize,
+) -> Result<(Vec<OrderKey>, Option<Stopped>)> {
     let (mut places, mut stopped) = (Vec::new(), None);
-    for stream in &streams {
-        let after = after.as_ref().map(|after| from_there(after, stream.book_row, search.descending));
+    for stream in streams {
+        let after = after.map(|after| from_there(after, stream.book_row, search.descending));
         match stream.find(after.as_ref(), most, &mut places) {
             Ok(()) => {}
             Err(SearchEnd::Failed(error)) => return Err(error),
@@ -111,35 +213,27 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
             }
         }
     }
-    if book_rows.len() > 1 {
+    if streams.len() > 1 {
         places.sort_by(|a, b| a.order().cmp(&b.order()));
         if search.descending {
             places.reverse();
         }
     }
-    // The entries found are read to the end even after the time limit: they are few.
-    watched.store(false, Ordering::Relaxed);
-    let found = places.get(skip..).unwrap_or_default();
-    let (hits, last) = shown(index, &book_rows, (&node, search), found, limit)?;
-    watched.store(true, Ordering::Relaxed);
-    // The place after a stopped search is unknown.
-    let last = last.filter(|_| stopped.is_none());
-    let next = last.map(|last| Cursor { of, key: last.key.clone(), row: last.row });
-    let mut page = Page { hits, count: None, next, stopped };
-    if search.count_to > 0 && page.stopped.is_none() {
-        let mut looks = search.count_looks;
-        let mut count = Count::Exactly(0);
-        for stream in &streams {
-            let (one, end) = count_one(stream, search.count_to, &mut looks, count)?;
-            count = one;
-            page.stopped = page.stopped.or(end);
-            if matches!(count, Count::AtLeast(_)) {
-                break;
-            }
+    Ok((places, stopped))
+}
+
+/// Returns the number of entries that a search finds in all books, and the reason for an early end.
+fn count_all<I: SearchIndex>(streams: &[Stream<'_, I>], search: &Search) -> Result<(Count, Option<Stopped>)> {
+    let (mut looks, mut count, mut stopped) = (search.count_looks, Count::Exactly(0), None);
+    for stream in streams {
+        let (one, end) = count_one(stream, search.count_to, &mut looks, count)?;
+        count = one;
+        stopped = stopped.or(end);
+        if matches!(count, Count::AtLeast(_)) {
+            break;
         }
-        page.count = Some(count);
     }
-    Ok(page)
+    Ok((count, stopped))
 }
 
 /// Returns the entries of a page, and the position of the last one if there are more. A page ends at its number of

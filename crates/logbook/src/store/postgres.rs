@@ -136,6 +136,7 @@ impl PostgresStore {
             quota: Mutex::default(),
             counts: StoreCounts::default(),
             milestones: Mutex::default(),
+            memory: Mutex::default(),
             watch: SearchWatch::default(),
             notified: Default::default(),
             listens: AtomicBool::new(false),

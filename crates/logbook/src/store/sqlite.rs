@@ -14,9 +14,10 @@
 //! for a post, and reading an entry never waits for a search. A post and its index are one transaction.
 
 use std::{
+    cell::RefCell,
     collections::HashSet,
     fs,
-    ops::DerefMut,
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -25,7 +26,9 @@ use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::{
-    Result, StoreError, now,
+    Result, StoreError,
+    memory::SearchMemory,
+    now,
     pool::{ConnectionHealth, Pool},
     quota::Quota,
     report::StoreCounts,
@@ -95,7 +98,7 @@ pub struct SqliteStore {
     blobs: Blobs,
     writer: Mutex<Writer>,
     readers: Pool<Connection>,
-    searchers: Pool<Connection>,
+    searchers: Pool<Searcher>,
     /// The number of commits so far, with a condition for waiting threads.
     commits: (Mutex<u64>, Condvar),
     quota: Mutex<Quota>,
@@ -110,6 +113,28 @@ struct Writer {
     known: HashSet<Box<str>>,
     /// A number that changes when another connection writes; the words are known from before.
     version: i64,
+}
+
+/// A connection for searches, with what its last searches found. The memory is not shared, because the number of a
+/// snapshot has a meaning within one connection only.
+#[derive(Debug)]
+struct Searcher {
+    db: Connection,
+    memory: RefCell<SearchMemory<i64>>,
+}
+
+impl Deref for Searcher {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.db
+    }
+}
+
+impl DerefMut for Searcher {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.db
+    }
 }
 
 fn connect(file: &Path, cache: i64, writes: bool) -> Result<Connection> {
@@ -148,11 +173,10 @@ impl SqliteStore {
         };
         let blobs = Blobs::open(&dir.join("attachments"), referred).map_err(io)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let pool = |most| {
-            let file = file.clone();
-            Pool::new(most, move || connect(&file, READER_CACHE, false), |_| ConnectionHealth::Good)
-        };
-        let (searchers, readers) = (pool((2 * processors).min(SEARCHERS)), pool(READERS));
+        let searched = file.clone();
+        let searcher = move || Ok(Searcher { db: connect(&searched, READER_CACHE, false)?, memory: RefCell::default() });
+        let searchers = Pool::new((2 * processors).min(SEARCHERS), searcher, |_| ConnectionHealth::Good);
+        let readers = Pool::new(READERS, move || connect(&file, READER_CACHE, false), |_| ConnectionHealth::Good);
         let writer = Mutex::new(Writer { db, known: HashSet::new(), version: 0 });
         Ok(SqliteStore {
             dir: dir.to_owned(),

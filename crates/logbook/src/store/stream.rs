@@ -13,7 +13,7 @@ use std::{
 use tampu_types::Time;
 
 use super::{
-    book_row::{BookRow, OrderKey, first_row, rows_of, sort_key},
+    book_row::{BookRow, OrderKey, damaged, first_row, rows_of, sort_key},
     index::{Along, EachKey, SearchEnd, SearchIndex},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     query::{
         Node,
         candidates::{MAX_EXPANSION, Want},
-        eval::Subject,
+        eval::{StoredEntry, Subject},
     },
     search::{Sort, Stop, Stopped, cost, is_hidden},
 };
@@ -215,39 +215,54 @@ impl<I: SearchIndex> Stream<'_, I> {
         }
         // Only this set of parts is checked twice.
         let remembers = std::ptr::eq(parts, self.open) && !parts.is_empty();
-        let is_seen = |row: &i64| remembers && self.seen.borrow().contains_key(row);
-        let rows: Vec<i64> =
-            if parts.is_empty() { Vec::new() } else { waiting.iter().map(AtRow::row).filter(|row| !is_seen(row)).collect() };
-        let entries = if rows.is_empty() {
-            Vec::new()
-        } else {
-            cost::look_at(rows.len() as u64);
-            self.index.load(self.book_row, &rows, parts.iter().any(|part| reads_text(part)))?
+        let known = |row: i64| match remembers {
+            true => self.seen.borrow().get(&row).copied(),
+            false => parts.is_empty().then_some(true),
         };
-        // A regular expression can be stopped within an entry; its result then has no meaning.
-        let stops = parts.iter().any(|part| has_regex(part));
-        let mut entries = entries.into_iter().peekable();
-        for one in waiting {
-            let known = if remembers { self.seen.borrow().get(&one.row()).copied() } else { None };
-            let meant = parts.is_empty()
-                || known.unwrap_or_else(|| {
-                    entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, mut entry)| {
-                        entry.keep_shown(self.shown);
-                        let subject = Subject::of(&entry).until(self.stop);
-                        parts.iter().all(|part| subject.is_meant(part))
-                    })
-                });
-            if stops && let Some(why) = self.stop.reason() {
-                return Err(SearchEnd::Stopped(why.into()));
-            }
-            if remembers && known.is_none() && self.seen.borrow().len() < SEEN {
-                self.seen.borrow_mut().insert(one.row(), meant);
-            }
-            if meant && !act(one)? {
+        let rows: Vec<i64> = waiting.iter().map(AtRow::row).filter(|row| known(*row).is_none()).collect();
+        let mut waiting = waiting.into_iter();
+        let mut go_on = true;
+        if !rows.is_empty() {
+            cost::look_at(rows.len() as u64);
+            // A regular expression can be stopped within an entry; its result then has no meaning.
+            let stops = parts.iter().any(|part| has_regex(part));
+            let text = parts.iter().any(|part| reads_text(part));
+            self.index.each_entry(self.book_row, &rows, text, &mut |row, stored| {
+                // Those before it are known, or are no longer there.
+                for one in waiting.by_ref() {
+                    let is_this = one.row() == row;
+                    let meant = if is_this { self.is_meant(stored, parts)? } else { known(one.row()).unwrap_or_default() };
+                    if stops && let Some(why) = self.stop.reason() {
+                        return Err(SearchEnd::Stopped(why.into()));
+                    }
+                    if is_this && remembers && self.seen.borrow().len() < SEEN {
+                        self.seen.borrow_mut().insert(row, meant);
+                    }
+                    go_on = !meant || act(one)?;
+                    if is_this || !go_on {
+                        break;
+                    }
+                }
+                Ok(go_on)
+            })?;
+        }
+        for one in waiting.take_while(|_| go_on) {
+            if known(one.row()).unwrap_or_default() && !act(one)? {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(go_on)
+    }
+
+    /// Returns whether an entry matches these parts of the query.
+    fn is_meant(&self, stored: StoredEntry<'_>, parts: &[&Node]) -> std::result::Result<bool, SearchEnd> {
+        let id = stored.id;
+        let subject = Subject::stored(stored, self.shown, self.stop);
+        let meant = parts.iter().all(|part| subject.is_meant(part));
+        match subject.damage() {
+            Some(error) => Err(damaged(&self.book_row.book.name, id, error).into()),
+            None => Ok(meant),
+        }
     }
 
     /// Finds entries in the order of ids, or of an attribute's keys.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     signature::keys::SigningKeys,
-    store::{Result, pool::Pool, quota::Quota, report::StoreCounts},
+    store::{Result, memory::SearchMemory, pool::Pool, quota::Quota, report::StoreCounts},
 };
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
@@ -29,6 +29,10 @@ pub struct Milestones {
     pub entries: u64,
     pub rows: Vec<i64>,
 }
+
+/// A snapshot: the number of lost connections before it, because another server may have the same texts, and the text
+/// that the server gives it.
+pub type SnapshotVersion = (u64, String);
 
 /// The state that the parts of a store share.
 pub struct Database {
@@ -50,6 +54,7 @@ pub struct Database {
     pub quota: Mutex<Quota>,
     pub counts: StoreCounts,
     pub milestones: Mutex<HashMap<i64, Arc<Milestones>>>,
+    pub memory: Mutex<SearchMemory<SnapshotVersion>>,
     pub watch: SearchWatch,
     /// The number of notifications so far, with a condition for waiting threads.
     pub notified: (Mutex<u64>, Condvar),

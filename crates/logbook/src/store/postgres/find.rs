@@ -9,8 +9,8 @@ use tampu_types::Time;
 
 use super::{
     PostgresStore,
-    database::{Database, Milestones},
-    rows::{book_row, book_rows, load, number},
+    database::{Database, Milestones, SnapshotVersion},
+    rows::{book_row_of, book_rows, each_entry, load, number, row_of_book},
     session::{Session, Values},
     tokens::{is_exact, of_tag, question, spans},
 };
@@ -21,7 +21,8 @@ use crate::{
     store::{
         Result, StoreError,
         book_row::{BookRow, OrderKey, WHEN, row_in, rows_of},
-        index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
+        index::{Along, EachEntry, EachKey, EachRow, SearchEnd, SearchIndex},
+        memory::Remembered,
         page::page,
         stream::Budget,
     },
@@ -58,7 +59,13 @@ impl PostgresStore {
         let session = self.0.searchers.get()?;
         let watching = self.0.watch.over(&session, &stop);
         session.batch(BEGIN)?;
-        let snapshot = Snapshot { session: &session, inner: &self.0, answers: RefCell::default(), extents: RefCell::default() };
+        let snapshot = Snapshot {
+            session: &session,
+            inner: &self.0,
+            version: RefCell::default(),
+            answers: RefCell::default(),
+            extents: RefCell::default(),
+        };
         let found = page(&snapshot, search, &stop, watching.watched());
         drop(watching);
         let ended = session.batch("COMMIT");
@@ -77,6 +84,8 @@ fn is_cancelled(error: &StoreError) -> bool {
 struct Snapshot<'a> {
     session: &'a Session,
     inner: &'a Database,
+    /// Known with the first book.
+    version: RefCell<Option<SnapshotVersion>>,
     /// The first answers of the index, at most [`ANSWERS`].
     answers: RefCell<Vec<(IndexAsked, Rc<[i64]>)>>,
     extents: RefCell<Vec<(ExtentAsked, Option<Extent>)>>,
@@ -97,7 +106,20 @@ impl SearchIndex for Snapshot<'_> {
     const TRIED_FROM: usize = 0;
 
     fn book_row(&self, name: &str) -> Result<BookRow> {
-        book_row(self.session, name)
+        let folded = name.to_lowercase();
+        let (row, text) = row_of_book(self.session, name)?;
+        let version = (self.session.made_after(), text);
+        let known = self.inner.memory.lock().book(&version, &folded);
+        let found = match known {
+            Some(known) => known,
+            None => {
+                let found = book_row_of(&row)?;
+                self.inner.memory.lock().keep_book(&version, folded, found.clone());
+                found
+            }
+        };
+        self.version.replace(Some(version));
+        Ok(found)
     }
 
     fn book_rows(&self) -> Result<Vec<BookRow>> {
@@ -114,6 +136,10 @@ impl SearchIndex for Snapshot<'_> {
 
     fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
         load(self.session, &book_row.book.name, rows, text)
+    }
+
+    fn each_entry(&self, book_row: &BookRow, rows: &[i64], text: bool, act: EachEntry<'_>) -> std::result::Result<(), SearchEnd> {
+        each_entry(self.session, &book_row.book.name, rows, text, act)
     }
 
     fn each_row(
@@ -216,9 +242,21 @@ impl SearchIndex for Snapshot<'_> {
         Ok(self.session.one(&sql, &[&book_row.num, &before.0])?.map_or(Ok(None), |row| row.try_get(0))?)
     }
 
+    fn remembered(&self, key: &str) -> Option<Remembered> {
+        self.version.borrow().as_ref().and_then(|version| self.inner.memory.lock().result(version, key))
+    }
+
+    fn remember(&self, key: String, result: Remembered) {
+        if let Some(version) = &*self.version.borrow() {
+            self.inner.memory.lock().keep_result(version, key, result);
+        }
+    }
+
     fn is_interrupted(&self, error: &StoreError) -> bool {
         let interrupted = is_cancelled(error);
         if interrupted {
+            // Statements from now on have another snapshot.
+            self.version.take();
             // The transaction has failed; the entries found are still to be read. If that fails, reading reports it.
             let _ = self.session.batch("ROLLBACK").and_then(|()| self.session.batch(BEGIN));
         }

@@ -1,6 +1,6 @@
 //! Books and entries read from their rows.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use postgres::Row;
 use tampu_types::Time;
@@ -8,11 +8,12 @@ use tampu_types::Time;
 use super::session::Session;
 use crate::{
     entry::{Content, Entry, EntryRef, Lock, Tombstone},
-    query::candidates::FIRST_ATTRIBUTE,
+    query::{candidates::FIRST_ATTRIBUTE, eval::StoredEntry},
     signature::Signature,
     store::{
         Result, StoreError,
         book_row::{BookRow, damaged},
+        index::{EachEntry, SearchEnd},
         naming::is_hidden,
         signing::record_of,
     },
@@ -35,6 +36,16 @@ pub fn book_row(session: &Session, name: &str) -> Result<BookRow> {
     }
     let found = session.one("SELECT num, settings, entries, next_id FROM book WHERE folded = $1", &[&name.to_lowercase()])?;
     book_row_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
+}
+
+/// Returns the row of a book, for [`book_row_of`], and the text of the snapshot that it is read in. Two snapshots of one
+/// text have the same content, because the text names all transactions that are not in it.
+pub fn row_of_book(session: &Session, name: &str) -> Result<(Row, String)> {
+    let sql = "SELECT num, settings, entries, next_id, txid_current_snapshot()::text FROM book WHERE folded = $1";
+    let found = if is_hidden(name) { None } else { session.one(sql, &[&name.to_lowercase()])? };
+    let row = found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?;
+    let snapshot = row.try_get(4)?;
+    Ok((row, snapshot))
 }
 
 /// Returns the book of this name, which no other transaction can change, and the number of purges so far.
@@ -62,7 +73,8 @@ pub fn all_book_rows(session: &Session) -> Result<Vec<BookRow>> {
     session.query("SELECT num, settings, entries, next_id FROM book ORDER BY folded", &[])?.iter().map(book_row_of).collect()
 }
 
-fn book_row_of(row: &Row) -> Result<BookRow> {
+/// Decodes the row of a book.
+pub fn book_row_of(row: &Row) -> Result<BookRow> {
     let num = row.try_get(0)?;
     let book = serde_json::from_str(row.try_get(1)?).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")))?;
     Ok(BookRow { num, book, entries: number(row, 2)?, next_id: number(row, 3)? })
@@ -141,6 +153,49 @@ pub fn load(session: &Session, book: &str, rows: &[i64], text: bool) -> Result<V
     Ok(found)
 }
 
+/// Calls back for each of these entries as the database has it, with its text on request, in the order of the rows.
+/// Missing entries are left out.
+pub fn each_entry(
+    session: &Session,
+    book: &str,
+    rows: &[i64],
+    text: bool,
+    act: EachEntry<'_>,
+) -> std::result::Result<(), SearchEnd> {
+    let failed = |error: postgres::Error| SearchEnd::Failed(error.into());
+    let sql = format!(
+        "SELECT row, id, thread, parent IS NOT NULL, date, posted_by, encoding, attributes, attachments, links, {} \
+         FROM entry WHERE row = ANY($1)",
+        if text { "text" } else { "''" }
+    );
+    let read = session.query(&sql, &[&rows])?;
+    let mut by_row: HashMap<i64, &Row> = HashMap::with_capacity(read.len());
+    for row in &read {
+        by_row.insert(row.try_get(0).map_err(failed)?, row);
+    }
+    for (at, row) in rows.iter().filter_map(|row| Some((*row, *by_row.get(row)?))) {
+        let id = number(row, 1)?;
+        let bad = |error: &dyn std::fmt::Display| SearchEnd::Failed(damaged(book, id, error));
+        let kept = shown(row.try_get(10).map_err(failed)?).map_err(|error| bad(&error))?;
+        let stored = StoredEntry {
+            id,
+            thread: number(row, 2)?,
+            is_reply: row.try_get(3).map_err(failed)?,
+            date: Time(row.try_get(4).map_err(failed)?),
+            by: row.try_get(5).map_err(failed)?,
+            encoding: row.try_get::<_, &str>(6).map_err(failed)?.parse().map_err(|error| bad(&error))?,
+            attributes: row.try_get(7).map_err(failed)?,
+            attachments: row.try_get(8).map_err(failed)?,
+            links: row.try_get(9).map_err(failed)?,
+            text: &kept,
+        };
+        if !act(at, stored)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 /// Adds the signatures of those entries that have some.
 fn add_signatures(session: &Session, book: &str, rows: &[i64], found: &mut [(i64, Entry)]) -> Result<()> {
     let sql = "SELECT entry.row, record FROM entry JOIN signature ON signature.book = entry.book AND signature.id = entry.id \
@@ -192,7 +247,7 @@ fn entry_of(book: &str, row: &Row) -> Result<Entry> {
         "[]" => Vec::new(),
         text => serde_json::from_str(text).map_err(|error| bad(&error))?,
     };
-    let text = shown(row.try_get(1)?).map_err(|error| bad(&error))?;
+    let text = shown(row.try_get(1)?).map_err(|error| bad(&error))?.into_owned();
     let parent: Option<i64> = row.try_get(7)?;
     Ok(Entry {
         at: EntryRef::new(book, id),
@@ -212,7 +267,7 @@ fn entry_of(book: &str, row: &Row) -> Result<Entry> {
 const ESCAPED: char = '\u{1}';
 
 /// Returns a text in the form that PostgreSQL accepts.
-pub fn kept(text: &str) -> Result<std::borrow::Cow<'_, str>> {
+pub fn kept(text: &str) -> Result<Cow<'_, str>> {
     if text.contains('\0') || text.starts_with(ESCAPED) {
         return Ok(format!("{ESCAPED}{}", crate::store::book_row::json(&text)?).into());
     }
@@ -220,10 +275,10 @@ pub fn kept(text: &str) -> Result<std::borrow::Cow<'_, str>> {
 }
 
 /// Returns the original of a stored text.
-fn shown(kept: &str) -> serde_json::Result<String> {
+fn shown(kept: &str) -> serde_json::Result<Cow<'_, str>> {
     match kept.strip_prefix(ESCAPED) {
-        Some(json) => serde_json::from_str(json),
-        None => Ok(kept.to_owned()),
+        Some(json) => serde_json::from_str(json).map(Cow::Owned),
+        None => Ok(Cow::Borrowed(kept)),
     }
 }
 

@@ -77,6 +77,11 @@ impl Session {
         }
     }
 
+    /// Returns the number of connections that the store had lost before it made this one.
+    pub fn made_after(&self) -> u64 {
+        self.made_after
+    }
+
     /// Marks the connection as not reusable: one of its statements may still be cancelled from outside.
     pub fn spend(&self) {
         self.health.set(ConnectionHealth::Spent);

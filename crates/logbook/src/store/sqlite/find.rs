@@ -13,9 +13,9 @@ use rusqlite::{Connection, ToSql, params};
 use tampu_types::Time;
 
 use super::{
-    Result, SqliteStore,
+    Result, Searcher, SqliteStore,
     index::known_number,
-    rows::{book_row, book_rows, load_all},
+    rows::{book_row, book_rows, each_entry, load_all},
 };
 use crate::{
     entry::Entry,
@@ -24,7 +24,8 @@ use crate::{
     store::{
         StoreError,
         book_row::{BookRow, OrderKey, WHEN, row_in},
-        index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
+        index::{Along, EachEntry, EachKey, EachRow, SearchEnd, SearchIndex},
+        memory::{Remembered, SearchMemory},
         page::page,
         pool::PooledConnection,
         stream::Budget,
@@ -48,17 +49,26 @@ impl SqliteStore {
         let (signal, still) = (stop.clone(), watched.clone());
         let reader = WatchedReader::new(self.searchers.get()?, move || still.load(Ordering::Relaxed) && signal.is_stopped())?;
         let snapshot = reader.0.unchecked_transaction()?;
-        page(&*snapshot, search, &stop, &watched)
+        // The first statement takes the snapshot.
+        let version = snapshot.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        page(&Snapshot { db: &snapshot, version, memory: &reader.0.memory }, search, &stop, &watched)
     }
+}
+
+/// A snapshot of the database, with what earlier searches found in it.
+struct Snapshot<'a> {
+    db: &'a Connection,
+    version: i64,
+    memory: &'a RefCell<SearchMemory<i64>>,
 }
 
 /// A lent connection whose statements a signal interrupts. It goes back to the pool without the signal, however the
 /// search ends, because other searches reuse it.
-struct WatchedReader<'a>(PooledConnection<'a, Connection>);
+struct WatchedReader<'a>(PooledConnection<'a, Searcher>);
 
 impl<'a> WatchedReader<'a> {
     fn new(
-        mut reader: PooledConnection<'a, Connection>,
+        mut reader: PooledConnection<'a, Searcher>,
         is_stopped: impl FnMut() -> bool + Send + 'static,
     ) -> Result<WatchedReader<'a>> {
         reader.progress_handler(STEPS, Some(is_stopped))?;
@@ -73,8 +83,9 @@ impl Drop for WatchedReader<'_> {
     }
 }
 
-impl SearchIndex for Connection {
-    const TOGETHER: usize = 1;
+impl SearchIndex for Snapshot<'_> {
+    // A statement is looked up once for so many entries.
+    const TOGETHER: usize = 16;
     const HELD: usize = 20_000;
     const TRIED: usize = 64;
     const TRIED_TOGETHER: usize = 16;
@@ -82,23 +93,33 @@ impl SearchIndex for Connection {
     const TRIED_FROM: usize = 1000;
 
     fn book_row(&self, name: &str) -> Result<BookRow> {
-        book_row(self, name)
+        let folded = name.to_lowercase();
+        if let Some(known) = self.memory.borrow().book(&self.version, &folded) {
+            return Ok(known);
+        }
+        let found = book_row(self.db, name)?;
+        self.memory.borrow_mut().keep_book(&self.version, folded, found.clone());
+        Ok(found)
     }
 
     fn book_rows(&self) -> Result<Vec<BookRow>> {
-        book_rows(self)
+        book_rows(self.db)
     }
 
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
-        Terms::of(self)
+        Terms::of(self.db)
     }
 
     fn number(&self, folded: &str) -> Result<Option<u32>> {
-        known_number(self, folded)
+        known_number(self.db, folded)
     }
 
     fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
-        load_all(self, &book_row.book.name, rows, text)
+        load_all(self.db, &book_row.book.name, rows, text)
+    }
+
+    fn each_entry(&self, book_row: &BookRow, rows: &[i64], text: bool, act: EachEntry<'_>) -> std::result::Result<(), SearchEnd> {
+        each_entry(self.db, &book_row.book.name, rows, text, act)
     }
 
     fn each_row(
@@ -123,7 +144,7 @@ impl SearchIndex for Connection {
                 vec![&first, &last, text],
             ),
         };
-        let mut query = self.prepare_cached(&sql).map_err(database)?;
+        let mut query = self.db.prepare_cached(&sql).map_err(database)?;
         let mut rows = query.query(parameters.as_slice()).map_err(database)?;
         while let Some(row) = rows.next().map_err(database)? {
             if !act(row.get(0).map_err(database)?)? {
@@ -135,7 +156,7 @@ impl SearchIndex for Connection {
 
     fn count_rows(&self, (first, last): (i64, i64)) -> Result<u64> {
         // There is a row for each entry, and they are short.
-        let mut query = self.prepare_cached("SELECT count(*) FROM words_docsize WHERE id BETWEEN ?1 AND ?2")?;
+        let mut query = self.db.prepare_cached("SELECT count(*) FROM words_docsize WHERE id BETWEEN ?1 AND ?2")?;
         Ok(query.query_row([first, last], |row| row.get::<_, i64>(0))?.unsigned_abs())
     }
 
@@ -178,7 +199,7 @@ impl SearchIndex for Connection {
                 }
             }
         }
-        let mut query = self.prepare_cached(&sql).map_err(database)?;
+        let mut query = self.db.prepare_cached(&sql).map_err(database)?;
         let mut rows = query.query(parameters.as_slice()).map_err(database)?;
         while let Some(row) = rows.next().map_err(database)? {
             let place = OrderKey { key: row.get(0).map_err(database)?, row: row.get(1).map_err(database)? };
@@ -191,7 +212,15 @@ impl SearchIndex for Connection {
 
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>> {
         let sql = format!("SELECT max(row) FROM entry INDEXED BY entry_late WHERE book = ?1 AND date < ?2 AND {LATE}");
-        Ok(self.prepare_cached(&sql)?.query_row([book_row.num, before.0], |row| row.get(0))?)
+        Ok(self.db.prepare_cached(&sql)?.query_row([book_row.num, before.0], |row| row.get(0))?)
+    }
+
+    fn remembered(&self, key: &str) -> Option<Remembered> {
+        self.memory.borrow().result(&self.version, key)
+    }
+
+    fn remember(&self, key: String, result: Remembered) {
+        self.memory.borrow_mut().keep_result(&self.version, key, result);
     }
 
     fn is_interrupted(&self, error: &StoreError) -> bool {

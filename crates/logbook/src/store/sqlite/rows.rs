@@ -6,8 +6,10 @@ use tampu_types::Time;
 use super::{Result, StoreError};
 use crate::{
     entry::{Content, Entry, EntryRef, Lock, Tombstone},
+    query::eval::StoredEntry,
     store::{
         book_row::{BookRow, book_of, damaged},
+        index::{EachEntry, SearchEnd},
         naming::is_hidden,
         signing::record_of,
     },
@@ -118,6 +120,50 @@ pub fn load_all(db: &Connection, book: &str, rows: &[i64], text: bool) -> Result
         entries.push((at, entry));
     }
     Ok(entries)
+}
+
+/// Calls back for each of these entries as the database has it, with its text on request. Missing entries are left out.
+pub fn each_entry(
+    db: &Connection,
+    book: &str,
+    rows: &[i64],
+    text: bool,
+    act: EachEntry<'_>,
+) -> std::result::Result<(), SearchEnd> {
+    let failed = |error: rusqlite::Error| SearchEnd::Failed(error.into());
+    let sql = if text {
+        "SELECT id, thread, parent IS NOT NULL, date, posted_by, encoding, attributes, attachments, links, \
+         (SELECT text FROM body WHERE body.row = ?1) FROM entry WHERE entry.row = ?1"
+    } else {
+        "SELECT id, thread, parent IS NOT NULL, date, posted_by, encoding, attributes, attachments, links, '' \
+         FROM entry WHERE row = ?1"
+    };
+    let mut query = db.prepare_cached(sql).map_err(failed)?;
+    for &at in rows {
+        let mut found = query.query([at]).map_err(failed)?;
+        let Some(row) = found.next().map_err(failed)? else { continue };
+        if !act(at, stored_entry(book, row)?)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn stored_entry<'a>(book: &str, row: &'a Row<'_>) -> Result<StoredEntry<'a>> {
+    let id: u32 = row.get(0)?;
+    let text = |at: usize| -> Result<&'a str> { row.get_ref(at)?.as_str().map_err(|error| damaged(book, id, error)) };
+    Ok(StoredEntry {
+        id,
+        thread: row.get(1)?,
+        is_reply: row.get(2)?,
+        date: Time(row.get(3)?),
+        by: text(4)?,
+        encoding: text(5)?.parse().map_err(|error| damaged(book, id, error))?,
+        attributes: text(6)?,
+        attachments: text(7)?,
+        links: text(8)?,
+        text: text(9)?,
+    })
 }
 
 fn entry_of(book: &str, row: &Row<'_>) -> Result<Entry> {
