@@ -1,5 +1,5 @@
-//! What searches found in one snapshot of a database, for those that ask the same again: a further page does not count
-//! its search anew, and a list that many people look at is looked up once.
+//! Results of searches in one snapshot of a database, kept for those that ask the same again: a further page does not
+//! count its search anew, and a list that many people look at is looked up once.
 //!
 //! The database says which snapshot a search has, by a text or number that changes with every commit. So a remembered
 //! result is that of the same search at this moment, and anything that is written empties the memory. Entries are never
