@@ -403,6 +403,12 @@ pub const BOUNDS: &[Bound] = &[
     bound(Logbook, "searches at a time", Constant("hub/src/http/admission.rs", "SEARCHES", "8", "8"), "further ones wait"),
     bound(
         Logbook,
+        "results of searches, and logbooks, that a connection for searches remembers until something is written",
+        Constant("logbook/src/store/memory.rs", "MOST_BYTES", "512 << 10", "512 KiB each, and 128 of each"),
+        "all are forgotten",
+    ),
+    bound(
+        Logbook,
         "searches of one address at a time",
         Constant("hub/src/http/admission.rs", "SEARCHES_OF_ONE", "4", "4"),
         "further ones wait",

@@ -54,6 +54,8 @@ fn store(text: &mut Text, report: &BookReport) {
     }
     text.family("tampu_book_store_transactions_total", "counter", "Transactions that changed something, or failed to.");
     text.value(&[("outcome", "committed")], store.committed).value(&[("outcome", "failed")], store.failed);
+    text.family("tampu_book_store_remembered_total", "counter", "Pages and counts of searches that were remembered.");
+    text.value(&[], store.remembered);
     if let Some(sizes) = &store.sizes {
         text.family("tampu_book_store_bytes", "gauge", "Bytes of the database.").value(&[], sizes.bytes);
         text.family("tampu_book_index_bytes", "gauge", "Bytes of the index of words, about.").value(&[], sizes.index_bytes);

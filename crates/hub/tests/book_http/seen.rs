@@ -182,6 +182,7 @@ fn metrics_have_requests_store_queues_and_index() {
     least("tampu_book_store_connections{use=\"search\"}", 1.0);
     is("tampu_book_store_busy_connections{use=\"search\"}", 0.0);
     least("tampu_book_store_transactions_total{outcome=\"committed\"}", 6.0);
+    least("tampu_book_store_remembered_total", 0.0);
     least("tampu_book_store_bytes", 4096.0);
     least("tampu_book_index_bytes", 1.0);
     least("tampu_book_index_parts", 1.0);

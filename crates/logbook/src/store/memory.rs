@@ -12,6 +12,10 @@ use crate::search::Count;
 
 /// Maximum number of results, and of books; with more, all are forgotten.
 const MOST: usize = 128;
+/// Maximum number of their bytes, about; with more, all are forgotten.
+const MOST_BYTES: usize = 512 << 10;
+/// Bytes of a result or a position beside its text, about.
+const EACH: usize = 96;
 /// Maximum number of positions of a result.
 const PLACES: usize = 256;
 
@@ -24,24 +28,62 @@ pub enum Remembered {
     Count(Count),
 }
 
+impl Remembered {
+    /// Returns about how many bytes it takes.
+    fn bytes(&self) -> usize {
+        match self {
+            Remembered::Places(places) => places.iter().map(|place| place.key.len() + EACH).sum(),
+            Remembered::Count(_) => 0,
+        }
+    }
+}
+
+/// Things by their keys, bounded in number and bytes.
+#[derive(Debug)]
+struct Kept<T> {
+    all: HashMap<String, T>,
+    bytes: usize,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept { all: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<T> Kept<T> {
+    /// Keeps a thing of so many bytes; one that is larger than all may be together is not kept.
+    fn keep(&mut self, key: String, value: T, bytes: usize) {
+        let bytes = bytes.saturating_add(key.len() + EACH);
+        if bytes > MOST_BYTES {
+            return;
+        }
+        if self.all.len() >= MOST || self.bytes + bytes > MOST_BYTES {
+            *self = Kept::default();
+        }
+        self.bytes += bytes;
+        self.all.insert(key, value);
+    }
+}
+
 /// Results of searches in one snapshot.
 #[derive(Debug)]
 pub struct SearchMemory<V> {
     snapshot: Option<V>,
-    results: HashMap<String, Remembered>,
-    books: HashMap<String, BookRow>,
+    results: Kept<Remembered>,
+    books: Kept<BookRow>,
 }
 
 impl<V> Default for SearchMemory<V> {
     fn default() -> SearchMemory<V> {
-        SearchMemory { snapshot: None, results: HashMap::new(), books: HashMap::new() }
+        SearchMemory { snapshot: None, results: Kept::default(), books: Kept::default() }
     }
 }
 
 impl<V: PartialEq + Clone> SearchMemory<V> {
     /// Returns a result in this snapshot.
     pub fn result(&self, snapshot: &V, key: &str) -> Option<Remembered> {
-        self.results.get(key).filter(|_| self.is_of(snapshot)).cloned()
+        self.results.all.get(key).filter(|_| self.is_of(snapshot)).cloned()
     }
 
     /// Remembers a result in this snapshot.
@@ -50,24 +92,21 @@ impl<V: PartialEq + Clone> SearchMemory<V> {
             return;
         }
         self.begin(snapshot);
-        if self.results.len() >= MOST {
-            self.results.clear();
-        }
-        self.results.insert(key, result);
+        let bytes = result.bytes();
+        self.results.keep(key, result, bytes);
     }
 
     /// Returns a book in this snapshot by its folded name.
     pub fn book(&self, snapshot: &V, folded: &str) -> Option<BookRow> {
-        self.books.get(folded).filter(|_| self.is_of(snapshot)).cloned()
+        self.books.all.get(folded).filter(|_| self.is_of(snapshot)).cloned()
     }
 
     /// Remembers a book in this snapshot.
     pub fn keep_book(&mut self, snapshot: &V, folded: String, book: BookRow) {
         self.begin(snapshot);
-        if self.books.len() >= MOST {
-            self.books.clear();
-        }
-        self.books.insert(folded, book);
+        // In memory it takes about twice the bytes that it has as a text.
+        let bytes = serde_json::to_vec(&book.book).map_or(usize::MAX, |text| 2 * text.len());
+        self.books.keep(folded, book, bytes);
     }
 
     fn is_of(&self, snapshot: &V) -> bool {
@@ -101,6 +140,14 @@ mod tests {
         for nth in 0..2 * MOST {
             memory.keep_result(&2, nth.to_string(), Remembered::Count(Count::Exactly(0)));
         }
-        assert!(memory.results.len() <= MOST);
+        assert!(memory.results.all.len() <= MOST);
+        let place = OrderKey { key: "k".repeat(1000), row: 1 };
+        for nth in 0..2 * MOST {
+            memory.keep_result(&2, nth.to_string(), Remembered::Places(vec![place.clone(); 100].into()));
+            let bytes: usize = memory.results.all.values().map(Remembered::bytes).sum();
+            assert!(bytes <= MOST_BYTES && memory.result(&2, &nth.to_string()).is_some());
+        }
+        memory.keep_result(&2, "k".repeat(MOST_BYTES), Remembered::Count(Count::Exactly(0)));
+        assert!(memory.result(&2, &"k".repeat(MOST_BYTES)).is_none());
     }
 }

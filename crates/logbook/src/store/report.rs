@@ -25,6 +25,8 @@ pub struct StoreReport {
     pub committed: u64,
     /// Transactions that failed and changed nothing.
     pub failed: u64,
+    /// Pages and numbers of entries of searches that were remembered.
+    pub remembered: u64,
     /// The sizes on disk.
     pub sizes: Option<StoreSizes>,
 }
@@ -58,6 +60,7 @@ pub struct StoreSizes {
 pub struct StoreCounts {
     committed: AtomicU64,
     failed: AtomicU64,
+    remembered: AtomicU64,
     sizes: Mutex<Option<(Instant, StoreSizes)>>,
 }
 
@@ -68,12 +71,18 @@ impl StoreCounts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a result of a search that was remembered.
+    pub fn count_remembered(&self) {
+        self.remembered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns the report; `measure` is called if the sizes are too old.
     pub fn report<E>(&self, connections: Vec<ConnectionReport>, measure: impl FnOnce() -> Result<StoreSizes, E>) -> StoreReport {
         let mut last = self.sizes.lock();
         let fresh = last.filter(|(at, _)| at.elapsed() < FRESH);
         *last = fresh.or_else(|| Some((Instant::now(), measure().ok()?)));
-        let (committed, failed) = (self.committed.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
-        StoreReport { connections, committed, failed, sizes: last.map(|(_, sizes)| sizes) }
+        let [committed, failed, remembered] =
+            [&self.committed, &self.failed, &self.remembered].map(|counter| counter.load(Ordering::Relaxed));
+        StoreReport { connections, committed, failed, remembered, sizes: last.map(|(_, sizes)| sizes) }
     }
 }

@@ -243,7 +243,8 @@ impl SearchIndex for Snapshot<'_> {
     }
 
     fn remembered(&self, key: &str) -> Option<Remembered> {
-        self.version.borrow().as_ref().and_then(|version| self.inner.memory.lock().result(version, key))
+        let found = self.version.borrow().as_ref().and_then(|version| self.inner.memory.lock().result(version, key));
+        found.inspect(|_| self.inner.counts.count_remembered())
     }
 
     fn remember(&self, key: String, result: Remembered) {

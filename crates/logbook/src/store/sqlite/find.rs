@@ -28,6 +28,7 @@ use crate::{
         memory::{Remembered, SearchMemory},
         page::page,
         pool::PooledConnection,
+        report::StoreCounts,
         stream::Budget,
     },
     text::MAX_WORD,
@@ -51,7 +52,8 @@ impl SqliteStore {
         let snapshot = reader.0.unchecked_transaction()?;
         // The first statement takes the snapshot.
         let version = snapshot.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        page(&Snapshot { db: &snapshot, version, memory: &reader.0.memory }, search, &stop, &watched)
+        let snapshot = Snapshot { db: &snapshot, version, memory: &reader.0.memory, counts: &self.counts };
+        page(&snapshot, search, &stop, &watched)
     }
 }
 
@@ -60,6 +62,7 @@ struct Snapshot<'a> {
     db: &'a Connection,
     version: i64,
     memory: &'a RefCell<SearchMemory<i64>>,
+    counts: &'a StoreCounts,
 }
 
 /// A lent connection whose statements a signal interrupts. It goes back to the pool without the signal, however the
@@ -216,7 +219,7 @@ impl SearchIndex for Snapshot<'_> {
     }
 
     fn remembered(&self, key: &str) -> Option<Remembered> {
-        self.memory.borrow().result(&self.version, key)
+        self.memory.borrow().result(&self.version, key).inspect(|_| self.counts.count_remembered())
     }
 
     fn remember(&self, key: String, result: Remembered) {
