@@ -3,14 +3,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tampu_logbook::{
-    search::{Count, Page},
+    search::{Count, Page, Search, Stop},
     store::Store,
 };
 
-use super::support::{entry, found, shift_book};
+use super::support::{entry, shift_book};
 
 const QUERIES: [&str; 6] = ["", "beam", "\"beam lost\"", "/los[ty]/", "author:Zoe", "beam -lost"];
 const TEXTS: [&str; 4] = ["beam lost", "stable beam", "lost a key", "nothing"];
+
+fn found(store: &dyn Store, query: &str) -> Page {
+    let search = Search { books: vec!["A".to_owned()], query: query.to_owned(), limit: 100, ..Search::default() };
+    store.search(&search, &Stop::default()).unwrap_or_else(|error| panic!("{query}: {error}"))
+}
 
 fn ids_and_count(page: &Page) -> (Vec<u32>, Option<Count>) {
     (page.hits.iter().map(|hit| hit.entry.at.id).collect(), page.count)
