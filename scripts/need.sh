@@ -3,7 +3,7 @@
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
 # netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd,
 # oidc-provider (for Node.js), postfix (without a configuration of the system), pam (its library and a module), kerberos (its
-# library, a KDC that is not started, curl).
+# library, a KDC that is not started, curl), poppler (programs that read PDF).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -100,6 +100,7 @@ for thing in "$@"; do
         npm install --silent --no-audit --no-fund --prefix "$HOME/.cache/tampu/oidc-provider" oidc-provider@8 >/dev/null ||
           missing "oidc-provider" "npm install --prefix ~/.cache/tampu/oidc-provider oidc-provider@8"
       } ;;
+    poppler) command -v pdftotext >/dev/null && command -v pdftoppm >/dev/null || debian "programs that read PDF" poppler-utils ;;
     # A disk of the network, without a kernel's client of NFS.
     sshfs) command -v sshfs >/dev/null && [ -x /usr/lib/openssh/sftp-server ] || debian "sshfs and sftp-server" sshfs openssh-sftp-server ;;
     apache) [ -x /usr/sbin/apache2 ] || command -v apache2 >/dev/null || debian "Apache" apache2 ;;

@@ -116,6 +116,8 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("lan", "", "ADDRESS", "Address at which the network is open"),
     ("last", "", "N", "Number of archived records to begin with"),
     ("latest", "", "", "Lost values are replaced by newer ones"),
+    ("layout", "", "FILE", "Layout of a PDF"),
+    ("layout-file", "", "FILE", "Picture or font of a layout"),
     ("level", "", "LEVEL, LEVEL,...", "Level of a record, exactly"),
     ("level-regex", "", "REGEX", "Expression that finds the level of a line"),
     ("limit", "n", "N", "Largest number of results"),

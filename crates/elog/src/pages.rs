@@ -17,7 +17,7 @@
 //! | mails about entries | [`mails`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
 //! | protection against other sites | [`csrf`], [`browser`] |
-//! | files, tables, RSS | [`formats`] |
+//! | files, tables, RSS; an entry as PDF | [`formats`]; [`pdf`] |
 //!
 //! Pages need no scripts. The only [`script`] makes forms more convenient, and the header has its digest. Links between pages are relative, so that a proxy may move the site. `Location` is absolute,
 //! because ELOG's clients require that.
@@ -54,6 +54,7 @@ pub mod multipart;
 mod numbering;
 mod page_cursors;
 pub mod paging;
+pub mod pdf;
 pub mod post;
 pub mod refusal;
 pub mod request;

@@ -9,6 +9,7 @@
 //! | files of entries | [`attachments`] |
 //! | signatures of entries | [`signatures`] |
 //! | searches, saved and pushed | [`searches`] |
+//! | entries and searches as PDF | `pdf` |
 //! | drafts and locks | [`drafts`] |
 //! | templates | [`templates`] |
 //! | the check of all logbooks | [`check`] |
@@ -59,6 +60,7 @@ pub mod input;
 pub mod mail;
 mod naming;
 pub mod notify;
+mod pdf;
 pub mod people;
 mod posted;
 pub mod preview;

@@ -65,7 +65,7 @@ use report::BookReporter;
 use request_log::RequestLog;
 pub use settings::DIRECTORY;
 use settings::{BookSettings, PORT};
-use site::{people_settings, site_config, site_secret, start_mail};
+use site::{people_settings, site_config, site_secret, start_mail, typesetter};
 
 pub mod elog;
 mod error;
@@ -184,6 +184,7 @@ impl Book {
             Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy).with_kerberos(logins.kerberos);
         let authenticator = Arc::new(authenticator);
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
+        let typesetter = typesetter(settings)?;
         let mail = given.mail.map(|(mail, directory)| start_mail(mail, settings, &directory, &given.logger)).transpose()?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
@@ -201,7 +202,7 @@ impl Book {
             let (logins, logouts, repeats) = (links.clone(), logouts.clone(), repeats.clone());
             let config = SiteConfig { logins, logouts, repeats, ..site_config(settings, &*store, prefix)? };
             let site = Site::new(store.clone(), config).with_people(people.clone());
-            let site = site.with_rendered(rendered.clone()).with_mail(mail.clone());
+            let site = site.with_rendered(rendered.clone()).with_mail(mail.clone()).with_pdf(typesetter.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
             let (space, changes) = (space.clone(), changes.clone());
@@ -238,6 +239,7 @@ impl Book {
             rules: given.rules.clone(),
             looks: looks.clone(),
             mail,
+            typesetter,
         });
         let at_providers = |home: String| {
             let (providers, people, authenticator) = (providers.clone(), people.clone(), authenticator.clone());

@@ -445,6 +445,43 @@ pub const BOUNDS: &[Bound] = &[
         "further ones wait",
     ),
     bound(Logbook, "previews made at a time", Constant("hub/src/http/admission.rs", "PICTURES", "1", "1"), "further ones wait"),
+    bound(Logbook, "PDF made at a time", Constant("hub/src/http/admission.rs", "TYPESETTING", "1", "1"), "further ones wait"),
+    bound(
+        Logbook,
+        "entries of a PDF",
+        Constant("logbook/src/export/pdf.rs", "MAX_ENTRIES", "1000", "1000"),
+        "a PDF of more is refused",
+    ),
+    bound(
+        Logbook,
+        "bytes of the texts of a PDF",
+        Constant("logbook/src/export/pdf.rs", "MAX_TEXT", "1 << 20", "1 MiB"),
+        "the same",
+    ),
+    bound(
+        Logbook,
+        "lines and paragraphs of a PDF",
+        Constant("logbook/src/export/pdf.rs", "MAX_LINES", "50_000", "50 000"),
+        "the same",
+    ),
+    bound(
+        Logbook,
+        "cells of the tables of a PDF",
+        Constant("logbook/src/export/pdf.rs", "MAX_CELLS", "4000", "4000"),
+        "further tables are shown as lines",
+    ),
+    bound(
+        Logbook,
+        "pictures of a PDF",
+        Constant("logbook/src/export/pdf.rs", "MAX_PICTURES", "100", "100"),
+        "further ones are listed as files",
+    ),
+    bound(
+        Logbook,
+        "bytes of the pictures of a PDF",
+        Constant("logbook/src/export/pdf.rs", "MAX_PICTURE_BYTES", "32 << 20", "32 MiB"),
+        "the same",
+    ),
     bound(
         Logbook,
         "mails that wait",

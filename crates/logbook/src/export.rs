@@ -7,6 +7,7 @@
 //! | [`Format::Markdown`] | [`markdown`] | people |
 //! | [`Format::Atom`], [`Format::Calendar`] | [`feed`] | feed readers and calendars |
 //! | a folder of pages | [`html`] | reading without a server |
+//! | a document | [`pdf`] | paper, and people without an account |
 //!
 //! An export is made in pieces, one for each page of the search. So an export of a million entries holds a few hundred
 //! of them in memory. The first page is searched before the export begins, so an invalid query is reported as an error.
@@ -28,6 +29,7 @@ pub mod csv;
 pub mod feed;
 pub mod html;
 pub mod markdown;
+pub mod pdf;
 
 /// Entries of a page.
 const PAGE: usize = 200;

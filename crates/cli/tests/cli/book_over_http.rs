@@ -77,6 +77,9 @@ fn what_is_found_becomes_a_file_elsewhere() {
         (&["export", "--format", "csv", "--book", "Nope"], 1, "Nope"),
         (&["export", "--format", "elog", "-o", "back"], 1, "not empty"),
         (&["export-elog", "-o", "third", "--book", "Nope"], 1, "Nope"),
+        (&["export", "--format", "pdf"], 2, "--output FILE.pdf"),
+        (&["export", "--format", "csv", "--thread"], 2, "are for --format pdf"),
+        (&["export", "--format", "pdf", "-o", "a.pdf", "--layout", "x.typ"], 2, "pdf_layout"),
     ] {
         let said = far.book(arguments);
         assert!(said.code == code && said.err.contains(named), "{arguments:?}: {said:?}");

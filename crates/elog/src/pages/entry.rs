@@ -18,7 +18,7 @@ use crate::pages::{
     html::{SafeHtml, put, style},
     layout::{self, BookPage},
     list::{MAX_THREAD, in_order},
-    mails,
+    mails, pdf,
     request::BookRequest,
     response::{self, EntryShown, Response},
     signing,
@@ -160,6 +160,9 @@ fn head(request: &BookRequest<'_>, entry: &Entry, answers: &[(u32, u32)], out: &
         let times = if looks == 1 { "once" } else { "times" };
         let number = if looks == 1 { String::new() } else { format!("{looks} ") };
         put!(out, " &nbsp; <span class=\"note\" title=\"Each reader counts once a day\">Looked at {}{}</span>", number, times);
+    }
+    if request.site.pdf.is_some() && !request.query.is_on("printable") {
+        put!(out, " &nbsp; <a class=\"pdf\" href=\"{}?{}\">PDF</a>", entry.at.id, pdf::QUERY);
     }
     out.push_str("</div>\n");
 }

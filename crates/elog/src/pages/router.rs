@@ -16,7 +16,7 @@ use crate::pages::{
     address::{self, AddressTarget, MAX_ADDRESS, Parameters},
     book_config, books, browser, calendar, charset,
     command::PageCommand,
-    entry, finder, form, formats, help, hosts, layout, list, login_form, post,
+    entry, finder, form, formats, help, hosts, layout, list, login_form, pdf, post,
     request::{BookRequest, HttpRequest, PageRequest},
     response::{self, Response, TooManyChanges},
     script, sent,
@@ -217,6 +217,7 @@ impl BookRequest<'_> {
                 Some(PageCommand::First | PageCommand::Previous | PageCommand::Next | PageCommand::Last),
             ) => entry::step(&self, *id, command.unwrap_or(PageCommand::Next)),
             (AddressTarget::Entry(_), Some(PageCommand::List)) => response::redirect(&self.address("")),
+            (AddressTarget::Entry(id), _) if pdf::is_wanted(&self.query) => pdf::answer(&self, *id),
             (AddressTarget::Entry(id), _) => entry::answer(&self, *id),
             (AddressTarget::List(part), _) => match self.query.get("mode").and_then(formats::ListFormat::named) {
                 Some(format) => formats::list(&self, *part, format),

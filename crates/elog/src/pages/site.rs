@@ -11,6 +11,7 @@ use http::HeaderMap;
 use parking_lot::Mutex;
 use tampu_logbook::{
     entry::Encoding,
+    export::pdf::typeset::Typesetter,
     mail::Outbox,
     people::People,
     render::{self, cache::RenderCache},
@@ -94,6 +95,8 @@ pub struct Site {
     pub(super) store: Arc<dyn Store>,
     pub(super) people: Option<Arc<People>>,
     pub(super) mail: Option<Arc<Outbox>>,
+    /// The maker of PDF, if the program has one.
+    pub(super) pdf: Option<Arc<Typesetter>>,
     pub(super) config: Arc<SiteConfig>,
     books: Arc<Mutex<Option<KnownBooks>>>,
     pub(super) marks: Arc<PageCursors>,
@@ -123,6 +126,7 @@ impl Site {
             store,
             people: None,
             mail: None,
+            pdf: None,
             config: Arc::new(config),
             books: Arc::default(),
             marks: Arc::default(),
@@ -140,6 +144,11 @@ impl Site {
     /// Returns the site with a sender of mail.
     pub fn with_mail(self, mail: Option<Arc<Outbox>>) -> Site {
         Site { mail, ..self }
+    }
+
+    /// Returns the site with a maker of PDF.
+    pub fn with_pdf(self, pdf: Option<Arc<Typesetter>>) -> Site {
+        Site { pdf, ..self }
     }
 
     /// Returns the site with a cache of rendered texts that others share.

@@ -15,6 +15,7 @@ use tampu_log::Logger;
 use tampu_logbook::{
     book::same_name,
     entry::EntryRef,
+    export::pdf::typeset::Typesetter,
     mail::Outbox,
     people::{
         ElogCommand, ElogRules, People, PeopleError, Principal, Resource, Right, Verb, ask, decide::Refused,
@@ -112,6 +113,8 @@ pub struct Api {
     pub looks: Arc<LookCounter>,
     /// The sender of mail, if one is configured.
     pub mail: Option<Arc<Outbox>>,
+    /// The maker of PDF, if this program has one.
+    pub typesetter: Option<Arc<Typesetter>>,
 }
 
 /// A request during its handling.

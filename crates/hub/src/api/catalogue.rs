@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books,
     call::{GET, Route},
-    check, drafts, entries, feeds, mail, naming, notify, people, purge, registrations, searches, signatures, templates,
+    check, drafts, entries, feeds, mail, naming, notify, pdf, people, purge, registrations, searches, signatures, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -38,6 +38,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         naming::ROUTES,
         book_config::ROUTES,
         entries::ROUTES,
+        pdf::ROUTES,
         purge::ROUTES,
         signatures::ROUTES,
         attachments::ROUTES,

@@ -13,6 +13,7 @@ use tampu_logbook::{
 
 use super::{
     call::{Answer, Call, DELETE, GET, PUT, Route, nothing, ok},
+    pdf,
     push::SearchSubscription,
 };
 use crate::http::route::{
@@ -76,8 +77,9 @@ pub const ROUTES: &[Route] = &[
             (
                 "format",
                 "string",
-                "csv (safe for spreadsheets), raw-csv (cells as they are), json (one entry a line), markdown, atom or ical; csv, if missing",
+                "csv (safe for spreadsheets), raw-csv (cells as they are), json (one entry a line), markdown, atom, ical or pdf; csv, if missing",
             ),
+            ("thread", "boolean", "for pdf: each entry with its whole thread"),
         ],
         gives: (200, Content::Bytes("text/csv")),
         work: WorkKind::Export,
@@ -211,9 +213,16 @@ fn counted(wanted: u64, is_guest: bool) -> u64 {
 }
 
 fn as_file(call: &mut Call<'_>) -> Result<Answer, Problem> {
-    let format: Format = call.parsed("format")?.unwrap_or(Format::Csv);
+    let (is_pdf, threads) = (call.parameter("format").is_some_and(|name| name.eq_ignore_ascii_case("pdf")), call.flag("thread")?);
+    if threads && !is_pdf {
+        return Err(Problem::bad("query thread", "only format=pdf has threads"));
+    }
+    let format: Format = if is_pdf { Format::Csv } else { call.parsed("format")?.unwrap_or(Format::Csv) };
     let nothing_to_read = || Problem::new(StatusCode::NOT_FOUND, "not-there", "there is no logbook that you may read");
     let books = books(call)?.ok_or_else(nothing_to_read)?;
+    if is_pdf {
+        return pdf::search(call, asked(call, books)?, threads);
+    }
     let pieces = export(call.api.store.clone(), asked(call, books)?, format, call.stop.clone())?;
     let mut answer = http::Response::new(ResponseBody::of_pieces(pieces));
     let headers = answer.headers_mut();

@@ -11,6 +11,7 @@ use tampu_elog::pages::{
     address::{self, AddressTarget, ListPart, Parameters},
     command::PageCommand,
     formats::ListFormat,
+    pdf,
 };
 use tampu_log::{Logger, warning};
 use tampu_logbook::people::People;
@@ -90,6 +91,7 @@ fn work(method: &Method, path: &str, query: &str) -> (WorkKind, bool) {
         AddressTarget::List(ListPart::Default | ListPart::Page(_) | ListPart::Last(_))
         | AddressTarget::Rss
         | AddressTarget::Calendar => (WorkKind::Search, true),
+        AddressTarget::Entry(_) if pdf::is_wanted(&query) => (WorkKind::Typeset, true),
         AddressTarget::Entry(_) => (WorkKind::Page, true),
         // A file is found within the time of a search; its bytes are sent while they are read.
         _ => (WorkKind::Quick, true),
@@ -245,6 +247,7 @@ mod tests {
             ("/Shift/12", "cmd=Next", (WorkKind::Search, true)),
             ("/Shift/12", "cmd=Delete&confirm=Yes", (WorkKind::Change, false)),
             ("/Shift/12", "", (WorkKind::Page, true)),
+            ("/Shift/12", "mode=PDF", (WorkKind::Typeset, true)),
             ("/Shift/080910_002050/a.png", "", (WorkKind::Quick, true)),
             ("/Shift/elog.rdf", "", (WorkKind::Search, true)),
             ("/", "", (WorkKind::Quick, true)),

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use tampu_logbook::{mail::MailError, people::PeopleError, store::StoreError};
+use tampu_logbook::{export::pdf::PdfError, mail::MailError, people::PeopleError, store::StoreError};
 
 use crate::login::LoginError;
 
@@ -18,6 +18,9 @@ pub enum BookError {
     /// The sender of mail cannot start.
     #[error("the logbook's mail: {0}")]
     Mail(#[from] MailError),
+    /// The layout of PDF cannot be used.
+    #[error("the logbook's layout of PDF: {0}")]
+    Pdf(Box<PdfError>),
     /// The zone of the configuration is unknown.
     #[error("the logbook's zone: {0}")]
     Zone(String),

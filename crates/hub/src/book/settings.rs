@@ -4,7 +4,12 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tampu_elog::pages::clock::{NoZone, Zone};
-use tampu_logbook::{notify::webhook, people::Right, store::quota::Quota};
+use tampu_logbook::{
+    export::pdf::{self, PdfError},
+    notify::webhook,
+    people::Right,
+    store::quota::Quota,
+};
 use tampu_types::units::{BadDuration, parse_duration};
 
 use super::follow::FollowSettings;
@@ -62,6 +67,12 @@ pub struct BookSettings {
     /// ELOG's folder of themes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elog_themes: Option<PathBuf>,
+    /// The layout of PDF, a Typst source with a function `layout`; without it, the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdf_layout: Option<PathBuf>,
+    /// Pictures, fonts and sources for the layout, which knows them by their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pdf_files: Vec<PathBuf>,
     /// The directory of the logbook; by default `book` in the domain's directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
@@ -149,6 +160,8 @@ impl Default for BookSettings {
             elog_prefix: "/elog".to_owned(),
             elog_url: String::new(),
             elog_themes: None,
+            pdf_layout: None,
+            pdf_files: Vec::new(),
             dir: None,
             postgres: None,
             zone: None,
@@ -233,6 +246,10 @@ impl BookSettings {
             let example = "write \"https://plots.example.org\", with a port if it needs one";
             return Err(("image_hosts", format!("invalid host '{}'; {example}", bad.escape_debug())));
         }
+        if !pdf::BUILT_IN && (self.pdf_layout.is_some() || !self.pdf_files.is_empty()) {
+            let setting = if self.pdf_layout.is_some() { "pdf_layout" } else { "pdf_files" };
+            return Err((setting, PdfError::NotBuilt.to_string()));
+        }
         if self.certificate.is_some() != self.certificate_key.is_some() {
             let why = "a certificate and its private key belong together: name both certificate and certificate_key";
             return Err(("certificate", why.to_owned()));
@@ -287,6 +304,12 @@ fn is_image_host(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_layout_of_pdf_needs_a_program_that_makes_pdf() {
+        let settings = BookSettings { pdf_layout: Some("/etc/tampu/layout.typ".into()), ..BookSettings::default() };
+        assert_eq!(settings.check().map_err(|(setting, _)| setting), if pdf::BUILT_IN { Ok(()) } else { Err("pdf_layout") });
+    }
 
     #[test]
     fn hosts_of_images_are_names_with_a_scheme() {

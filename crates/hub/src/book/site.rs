@@ -6,6 +6,7 @@ use serde_json::json;
 use tampu_elog::pages::SiteConfig;
 use tampu_log::{Logger, info, warning};
 use tampu_logbook::{
+    export::pdf::{self, typeset::Typesetter},
     mail::{MailError, MailSettings, Outbox, outbox::MailNews},
     people::{PeopleError, registry::Settings, token::secret},
     store::{Store, StoreError},
@@ -31,6 +32,15 @@ pub fn start_mail(
     };
     let hooks = hooks::poster(book).map_err(MailError::Message)?;
     Ok(Arc::new(Outbox::with_hooks(settings.clone(), directory, news, hooks)?))
+}
+
+/// Makes the typesetter of the site's layout, if this program has one.
+pub fn typesetter(settings: &BookSettings) -> Result<Option<Arc<Typesetter>>, BookError> {
+    if !pdf::BUILT_IN {
+        return Ok(None);
+    }
+    let made = Typesetter::new(settings.pdf_layout.as_deref(), &settings.pdf_files);
+    made.map(|made| Some(Arc::new(made))).map_err(|error| BookError::Pdf(Box::new(error)))
 }
 
 /// Returns the settings of users.

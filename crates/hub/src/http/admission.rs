@@ -45,6 +45,8 @@ pub const LOGINS: usize = hashing::HASHING + hashing::WAITING;
 pub const LOGINS_OF_ONE: usize = hashing::OF_ONE;
 /// Number of previews that are made at a time; each may take much memory.
 pub const PICTURES: usize = 1;
+/// Number of PDF that are made at a time; each may take much memory, and a processor.
+pub const TYPESETTING: usize = 1;
 /// Number of changes with a small body at a time; each may have to wait for another writer.
 pub const CHANGES: usize = 8;
 /// Number of changes of one address at a time.
@@ -61,7 +63,7 @@ pub const WAITING_OF_A_KIND: usize = 128;
 pub const WAITING_OF_ONE: usize = 32;
 /// The name under which panics of request handlers are counted.
 const WORKER: &str = "http";
-const _: () = assert!(SEARCHES + EXPORTS + PAGES + LOGINS + PICTURES + CHANGES + UPLOADS + 4 <= WORKERS);
+const _: () = assert!(SEARCHES + EXPORTS + PAGES + LOGINS + PICTURES + TYPESETTING + CHANGES + UPLOADS + 3 <= WORKERS);
 
 /// The kind of work of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,19 +80,22 @@ pub enum WorkKind {
     Login,
     /// Making a preview.
     Picture,
+    /// Making a PDF.
+    Typeset,
     /// A change of the logbook.
     Change,
 }
 
 impl WorkKind {
     /// Every kind of work.
-    pub const ALL: [WorkKind; 7] = [
+    pub const ALL: [WorkKind; 8] = [
         WorkKind::Quick,
         WorkKind::Search,
         WorkKind::Export,
         WorkKind::Page,
         WorkKind::Login,
         WorkKind::Picture,
+        WorkKind::Typeset,
         WorkKind::Change,
     ];
 
@@ -103,6 +108,7 @@ impl WorkKind {
             WorkKind::Page => "page",
             WorkKind::Login => "login",
             WorkKind::Picture => "picture",
+            WorkKind::Typeset => "pdf",
             WorkKind::Change => "change",
         }
     }
@@ -123,6 +129,7 @@ pub struct AdmissionControl {
     pages: Lane,
     logins: Lane,
     pictures: Lane,
+    typesetting: Lane,
     changes: Lane,
     uploads: Lane,
 }
@@ -223,6 +230,8 @@ impl AdmissionControl {
             pages: Lane::new(PAGES, Some(PAGES_OF_ONE)),
             logins: Lane::new(LOGINS, Some(LOGINS_OF_ONE)),
             pictures: Lane::new(PICTURES, None),
+            // Of the PDF that wait, one address has one at a time.
+            typesetting: Lane::new(TYPESETTING, Some(TYPESETTING)),
             changes: Lane::new(CHANGES, Some(CHANGES_OF_ONE)),
             uploads: Lane::new(UPLOADS, Some(UPLOADS_OF_ONE)),
         }
@@ -236,6 +245,7 @@ impl AdmissionControl {
             WorkKind::Page => Some(&self.pages),
             WorkKind::Login => Some(&self.logins),
             WorkKind::Picture => Some(&self.pictures),
+            WorkKind::Typeset => Some(&self.typesetting),
             WorkKind::Change => Some(&self.changes),
         }
     }
@@ -314,12 +324,13 @@ mod tests {
 
     use super::*;
 
-    const ALL: [(WorkKind, usize); 6] = [
+    const ALL: [(WorkKind, usize); 7] = [
         (WorkKind::Search, SEARCHES),
         (WorkKind::Export, EXPORTS),
         (WorkKind::Page, PAGES),
         (WorkKind::Login, LOGINS),
         (WorkKind::Picture, PICTURES),
+        (WorkKind::Typeset, TYPESETTING),
         (WorkKind::Change, CHANGES),
     ];
 

@@ -145,6 +145,7 @@ impl Places {
             self.read_replaceable(secrets, &login.keytab);
         }
         self.read.extend(book.elog_themes.clone());
+        self.read_files.extend(book.pdf_layout.iter().chain(&book.pdf_files).cloned());
         if let Some(follow) = &book.follow {
             self.read.push(follow.logbooks.clone());
             // The password file stands beside the configuration.

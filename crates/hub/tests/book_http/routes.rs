@@ -226,6 +226,14 @@ fn every_route_does_what_the_document_says() {
     assert_eq!(edited.header("etag"), "\"1\"");
     ask(&zoe, "POST", "/books/Shift/entries/1/links", json!({ "link": { "kind": "transfer", "target": "a:b" } }));
     assert_eq!(get(&zoe, "/books/Shift/entries/1/links").json().as_array().unwrap().len(), 2);
+    if tampu_logbook::export::pdf::BUILT_IN {
+        assert!(get(&zoe, "/books/Shift/entries/1/pdf?thread=true").bytes.starts_with(b"%PDF-"));
+    } else {
+        all.refused(&zoe, "GET", "/books/Shift/entries/1/pdf", None, 501);
+        let problem = zoe.get("/search/export?format=pdf&book=Shift").is(501).json();
+        assert!(problem["detail"].as_str().unwrap().contains("the feature 'pdf'"), "{problem}");
+    }
+    zoe.get("/search/export?format=csv&thread=true").is(400);
     drop(&zoe, "/books/Shift/entries/1/links/run%3A80123");
     assert_eq!(get(&zoe, "/books/Shift/entries/1/history").json()["revisions"].as_array().unwrap().len(), 4);
     let attach = "/books/Shift/entries/1/attachments?name=dot.png";
@@ -388,7 +396,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("GET", "/search?what=x", "", 400, "bad-request", "query what"),
         ("GET", "/search?q=%ff", "", 400, "bad-request", "UTF-8"),
         ("GET", "/search?book=None", "", 404, "not-there", "'None'"),
-        ("GET", "/search/export?format=pdf", "", 400, "bad-request", "'pdf'"),
+        ("GET", "/search/export?format=docx", "", 400, "bad-request", "'docx'"),
         ("GET", "/search/feed.atom?limit=0", "", 400, "bad-request", "1 to 1000"),
         ("GET", "/search/stream?q=%2F%28%2F", "", 400, "bad-query", "query q"),
         ("GET", "/books/None", "", 404, "not-there", "'None'"),

@@ -31,14 +31,17 @@ use crate::{
     progress, time_expression,
 };
 
+mod pdf;
+
 /// Bytes of a hub's file that are read at a time.
 const PIECE: usize = 64 << 10;
 
-/// Write what a search finds as a table, as JSON lines, as Markdown, or whole logbooks as pages or as ELOG's files
+/// Write what a search finds as a table, as JSON lines, as Markdown, as PDF, or whole logbooks as pages or as ELOG's files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book export 'type:=Problem last:30d' --format csv > problems.csv\n  \
     tampu book export --book Shift --format markdown -o shift.md\n  tampu book export --format html -o pages/\n  \
     tampu book export 'last:30d' --book Shift --format eln -o shift.eln\n  \
+    tampu book export 'last:7d' --book Shift --format pdf --thread -o week.pdf\n  \
     tampu book export --format elog -o elog/")]
 pub struct Export {
     /// The query, as for 'tampu book search'; without one, all entries
@@ -47,20 +50,32 @@ pub struct Export {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or for whole logbooks in an empty directory html (pages for a browser) or elog; or eln, an archive for electronic lab notebooks
+    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or for whole logbooks in an empty directory html (pages for a browser) or elog; or eln, an archive for electronic lab notebooks; or pdf, if this program or the hub was built with it
     #[arg(short, long, value_name = "FORMAT")]
     format: String,
     /// Sort by date, id or an attribute; a minus before it reverses the order
     #[arg(long, allow_hyphen_values = true, value_name = "COLUMN", default_value = "date")]
     sort: String,
-    /// The file, or for html and elog the directory [default: standard output, but eln needs a file]
+    /// The file, or for html and elog the directory [default: standard output, but eln and pdf need a file]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// For pdf: each entry with its whole thread
+    #[arg(long)]
+    thread: bool,
+    /// For pdf of a directory or a database: a layout, which spec/pdf-layout.md describes
+    #[arg(long, value_name = "FILE")]
+    layout: Option<PathBuf>,
+    /// For pdf: a picture or font of the layout; repeatable
+    #[arg(long, value_name = "FILE")]
+    layout_file: Vec<PathBuf>,
 }
 
 impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let name = self.format.to_ascii_lowercase();
+        if name != "pdf" && (self.thread || self.layout.is_some() || !self.layout_file.is_empty()) {
+            return Err(Failure::Usage("--thread, --layout and --layout-file are for --format pdf".to_owned()));
+        }
         if matches!(name.as_str(), "elog" | "html") {
             let needs = || Failure::Usage(format!("--format {name} needs a directory: --output DIR"));
             let folder = self.output.clone().ok_or_else(needs)?;
@@ -79,11 +94,14 @@ impl Export {
             _ => Sort::Attribute(by.to_owned()),
         };
         let search = Search { books: self.book.clone(), query: self.query.join(" "), sort, descending, ..Search::default() };
+        if name == "pdf" {
+            return self.pdf(search, place, context);
+        }
         if name == "eln" {
             return self.archive(&search, place, context);
         }
         let format: Format =
-            self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, eln, html or elog")))?;
+            self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, eln, pdf, html or elog")))?;
         let abandoned = Abandoned::watch(&context.interrupt);
         let pieces: Pieces = match place.remote("")? {
             Some(hub) => {

@@ -55,7 +55,7 @@ const TYPES: [(&str, &str); 25] = [
 ];
 /// The policy that forbids everything but viewing. The viewer of PDF in Chromium works with it (version 156, tried in
 /// November 2026).
-const BOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+pub(in crate::pages) const BOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// Answers with an attachment, by the name that ELOG gave it, and by the entry if the address names one.
 pub fn attachment(request: &BookRequest<'_>, id: Option<u32>, name: &str, headers: &HeaderMap) -> Response {
