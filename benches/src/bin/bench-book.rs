@@ -102,8 +102,8 @@ fn one(options: &Options, tampu: &std::path::Path, store: &'static str, entries:
     let mut found = Found { store, entries, import, start: hub.started, ..Found::default() };
     found.rows = plan::searches(&hub, store, entries, options.samples)?;
     let time = Duration::from_secs_f64(options.seconds);
-    for (searchers, writers) in [(1, 0), (4, 0), (16, 0), (16, 4)] {
-        found.crowds.push(plan::crowd(&hub, server.as_ref(), (store, entries), (searchers, writers), time)?);
+    for crowd in [(1, 0, false), (4, 0, false), (16, 0, false), (16, 0, true), (16, 4, false)] {
+        found.crowds.push(plan::crowd(&hub, server.as_ref(), (store, entries), crowd, time)?);
     }
     found.posts = plan::posts(&hub, time)?;
     Ok(found)
@@ -141,7 +141,8 @@ fn tell_tables(found: &Found) {
     let headings = ["at once", "searches/s", "posts/s", "an entry, ms", "p99", "hub CPU, ms", "database's", "clients'"];
     let mut table = Table::new(&headings);
     for crowd in &found.crowds {
-        let mut cells = vec![format!("{} searchers, {} writers", crowd.searchers, crowd.writers)];
+        let again = if crowd.again { ", again" } else { "" };
+        let mut cells = vec![format!("{} searchers, {} writers{again}", crowd.searchers, crowd.writers)];
         cells.extend([crowd.searches, crowd.posts].map(|value| format!("{value:.0}")));
         let ms = [crowd.probe, crowd.probe_p99, crowd.hub_cpu, crowd.database_cpu, crowd.client_cpu];
         cells.extend(ms.map(|value| format!("{value:.2}")));

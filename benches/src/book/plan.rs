@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     http::{Client, escaped},
     place::{Hub, Server},
-    site::{BOOK, Chance, RARE, attributes, text},
+    site::{BOOK, Chance, RARE, attributes, system, text},
 };
 use crate::process::{cpu_of, rss_of};
 
@@ -20,6 +20,8 @@ const ATTACHMENT: usize = 100_000;
 /// The number of a late page, and the entries of a page.
 const PAGE: u64 = 500;
 const A_PAGE: u64 = 20;
+/// Seed of the searches that are drawn.
+const SEED: u64 = 2008;
 
 /// A row of the table, in ms.
 #[derive(Debug, Clone, Serialize)]
@@ -54,6 +56,8 @@ pub struct Crowd {
     pub searchers: usize,
     /// Number of clients that post again and again.
     pub writers: usize,
+    /// True if the same searches are made again and again, false if each is made once.
+    pub again: bool,
     /// Searches a second.
     pub searches: f64,
     /// Posts a second.
@@ -73,23 +77,40 @@ pub fn at(sorted: &[f64], share: f64) -> f64 {
     sorted.get((sorted.len() as f64 * share) as usize).or(sorted.last()).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the searches, as paths of the API.
-pub fn kinds() -> Vec<(&'static str, String)> {
-    let search = |query: &str, more: &str| format!("/search?book={BOOK}&q={}{more}", escaped(query));
-    vec![
-        ("list, page 1", search("", "")),
-        ("list, page 2", search("", "&skip=20")),
-        ("author", search(&format!("author:\"{RARE}\""), "")),
-        ("one word", search("channel", "")),
-        ("two words", search("quench pedestals", "")),
-        ("phrase", search("\"RICH1 HV tripped\"", "")),
-        ("part of a word", search("~edestal", "")),
-        ("regex", search("/HV tripped.*uA/", "")),
-        ("regex, rare", search("/hlt0*7 is/", "")),
-        ("sort by Subject", search("", "&sort=Subject")),
-        ("sort, one word", search("channel", "&sort=-Author")),
-        ("entry", format!("/books/{BOOK}/entries/1")),
-    ]
+/// Words that stand in many texts.
+const FREQUENT: [&str; 8] = ["channel", "quench", "pedestals", "nominal", "partition", "recovered", "heater", "memory"];
+
+/// Draws a search of each kind, as paths of the API. They differ from those drawn before, so that the hub has not
+/// remembered them: a word that no entry has is excluded, or the page has another place, size and limit of its count.
+pub fn kinds(chance: &mut Chance, entries: u32) -> Vec<(&'static str, String)> {
+    let path = |query: &str, more: &str| format!("/search?book={BOOK}&q={}{more}", escaped(query));
+    let mut unlike = |query: &str, more: &str| path(&format!("{query} -zq{}", chance.below(1 << 30)), more);
+    let mut searches = vec![
+        ("author", unlike(&format!("author:\"{RARE}\""), "")),
+        ("part of a word", unlike("~edestal", "")),
+        ("regex, rare", unlike("/hlt0*7 is/", "")),
+    ];
+    let (first, second) = (chance.of(&FREQUENT), chance.of(&FREQUENT));
+    let system = system(chance);
+    let mut unlike = |query: &str, more: &str| path(&format!("{query} -zq{}", chance.below(1 << 30)), more);
+    searches.extend([
+        ("one word", unlike(first, "")),
+        ("two words", unlike(&format!("{first} {second}"), "")),
+        ("phrase", unlike(&format!("\"{system} HV tripped\""), "")),
+        ("regex", unlike("/HV tripped.*uA/", "")),
+        ("sort, one word", unlike(first, "&sort=-Author")),
+    ]);
+    let mut page = |skip: u64, more: &str| {
+        let (skip, limit) = (skip + chance.below(20), 16 + chance.below(9));
+        path("", &format!("&skip={skip}&limit={limit}&count={}{more}", 1000 + chance.below(1000)))
+    };
+    searches.extend([
+        ("list, page 1", page(0, "")),
+        ("list, page 2", page(20, "")),
+        ("sort by Subject", page(0, "&sort=Subject")),
+    ]);
+    searches.push(("entry", format!("/books/{BOOK}/entries/{}", 1 + chance.below(u64::from(entries)))));
+    searches
 }
 
 /// Returns the path of the late page, if there is one.
@@ -109,41 +130,52 @@ fn far_page(client: &mut Client, entries: u32) -> Result<Option<String>, String>
     Ok(Some(format!("/search?book={BOOK}{after}")))
 }
 
-/// Measures each kind of search.
+/// Measures each kind of search: searches that are asked for the first time, and the last of them asked again.
 pub fn searches(hub: &Hub, store: &'static str, entries: u32, samples: usize) -> Result<Vec<Row>, String> {
-    let mut client = hub.client()?;
-    let mut kinds = kinds();
-    kinds.extend(far_page(&mut client, entries)?.map(|path| ("list, page 500", path)));
+    let (mut client, mut chance) = (hub.client()?, Chance(SEED));
+    let drawn: Vec<_> = (0..samples).map(|_| kinds(&mut chance, entries)).collect();
+    let far = far_page(&mut client, entries)?;
+    let (Some(warm), Some(last)) = (drawn.first(), drawn.last()) else { return Ok(Vec::new()) };
+    // The first searches may open connections and fill caches.
+    for (_, path) in warm {
+        client.get(path)?;
+    }
     let mut rows = Vec::new();
-    for (what, path) in kinds {
-        // The first search may open connections and fill caches.
-        client.get(&path)?;
-        let (cpu, reads) = (cpu_of(hub.pid()), hub.reads());
-        let mut times = Vec::with_capacity(samples);
-        for _ in 0..samples {
-            let begun = Instant::now();
-            client.ask("GET", &path, "application/json", b"")?;
-            times.push(begun.elapsed().as_secs_f64() * 1e3);
-        }
-        let each = samples as f64;
-        let (cpu, reads) = ((cpu_of(hub.pid()) - cpu) * 1e3 / each, (hub.reads() - reads) / each);
-        let average = times.iter().sum::<f64>() / each;
-        times.sort_by(f64::total_cmp);
-        rows.push(Row {
-            store,
-            entries,
-            what: what.to_owned(),
-            average,
-            min: at(&times, 0.0),
-            median: at(&times, 0.5),
-            p99: at(&times, 0.99),
-            max: at(&times, 1.0),
-            cpu,
-            rss: rss_of(hub.pid()),
-            reads,
-        });
+    let mut measure = |what: String, paths: &[&str]| -> Result<(), String> {
+        rows.push(row((hub, &mut client), (store, entries), what, paths)?);
+        Ok(())
+    };
+    for (nth, (what, _)) in warm.iter().enumerate() {
+        let paths: Vec<&str> = drawn.iter().skip(1).map(|kinds| kinds[nth].1.as_str()).collect();
+        measure((*what).to_owned(), &paths)?;
+        measure(format!("{what}, again"), &vec![last[nth].1.as_str(); samples])?;
+    }
+    if let Some(path) = far {
+        measure("list, page 500, again".to_owned(), &vec![path.as_str(); samples])?;
     }
     Ok(rows)
+}
+
+/// Measures some searches, one after the other.
+fn row(
+    (hub, client): (&Hub, &mut Client),
+    (store, entries): (&'static str, u32),
+    what: String,
+    paths: &[&str],
+) -> Result<Row, String> {
+    let (cpu, reads) = (cpu_of(hub.pid()), hub.reads());
+    let mut times = Vec::with_capacity(paths.len());
+    for path in paths {
+        let begun = Instant::now();
+        client.ask("GET", path, "application/json", b"")?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let each = paths.len() as f64;
+    let (cpu, reads) = ((cpu_of(hub.pid()) - cpu) * 1e3 / each, (hub.reads() - reads) / each);
+    let average = times.iter().sum::<f64>() / each;
+    times.sort_by(f64::total_cmp);
+    let [min, median, p99, max] = [0.0, 0.5, 0.99, 1.0].map(|share| at(&times, share));
+    Ok(Row { store, entries, what, average, min, median, p99, max, cpu, rss: rss_of(hub.pid()), reads })
 }
 
 /// Posts an entry, with a file on request.
@@ -164,12 +196,12 @@ pub fn crowd(
     hub: &Hub,
     server: Option<&Server>,
     (store, entries): (&'static str, u32),
-    (searchers, writers): (usize, usize),
+    (searchers, writers, again): (usize, usize, bool),
     time: Duration,
 ) -> Result<Crowd, String> {
     let cpu = || [cpu_of(hub.pid()), server.map_or(0.0, Server::cpu), cpu_of(std::process::id())];
     let before = cpu();
-    let paths: Vec<String> = kinds().into_iter().map(|(_, path)| path).collect();
+    let paths = kinds(&mut Chance(SEED), entries);
     let (searched, posted) = (AtomicU64::new(0), AtomicU64::new(0));
     let end = Instant::now() + time;
     let mut probes = std::thread::scope(|scope| {
@@ -177,10 +209,17 @@ pub fn crowd(
         for nth in 0..searchers {
             let (paths, searched) = (&paths, &searched);
             working.push(scope.spawn(move || -> Result<(), String> {
-                let mut client = hub.client()?;
-                for path in paths.iter().cycle().skip(nth).take_while(|_| Instant::now() < end) {
-                    client.ask("GET", path, "application/json", b"")?;
-                    searched.fetch_add(1, Ordering::Relaxed);
+                let (mut client, mut chance) = (hub.client()?, Chance(SEED + 1 + nth as u64));
+                let mut own = Vec::new();
+                while Instant::now() < end {
+                    if !again {
+                        own = kinds(&mut chance, entries);
+                    }
+                    let round = if again { paths } else { &own };
+                    for (_, path) in round.iter().cycle().skip(nth).take(round.len()).take_while(|_| Instant::now() < end) {
+                        client.ask("GET", path, "application/json", b"")?;
+                        searched.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
                 Ok(())
             }));
@@ -216,7 +255,7 @@ pub fn crowd(
     let a_second = |count: AtomicU64| count.into_inner() as f64 / time.as_secs_f64();
     let (searches, posts) = (a_second(searched), a_second(posted));
     let (probe, probe_p99) = (at(&probes, 0.5), at(&probes, 0.99));
-    Ok(Crowd { store, entries, searchers, writers, searches, posts, probe, probe_p99, hub_cpu, database_cpu, client_cpu })
+    Ok(Crowd { store, entries, searchers, writers, again, searches, posts, probe, probe_p99, hub_cpu, database_cpu, client_cpu })
 }
 
 /// Measures posts a second, each with an attachment, by four clients at a time.

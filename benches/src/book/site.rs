@@ -23,14 +23,21 @@ const BEGIN: i64 = 14_132;
 pub struct Chance(pub u64);
 
 impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
+    /// Returns a number below an end.
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 
-    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
+    /// Returns one of a list.
+    pub fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
         list[self.below(list.len() as u64) as usize]
     }
+}
+
+/// The name of one of the systems, as it stands in the texts.
+pub fn system(chance: &mut Chance) -> &'static str {
+    chance.of(&SYSTEMS)
 }
 
 /// Writes a shift's report of 500 to 1200 characters.
