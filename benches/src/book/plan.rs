@@ -133,7 +133,7 @@ fn far_page(client: &mut Client, entries: u32) -> Result<Option<String>, String>
 /// Measures each kind of search: searches that are asked for the first time, and the last of them asked again.
 pub fn searches(hub: &Hub, store: &'static str, entries: u32, samples: usize) -> Result<Vec<Row>, String> {
     let (mut client, mut chance) = (hub.client()?, Chance(SEED));
-    let drawn: Vec<_> = (0..samples).map(|_| kinds(&mut chance, entries)).collect();
+    let drawn: Vec<_> = (0..=samples).map(|_| kinds(&mut chance, entries)).collect();
     let far = far_page(&mut client, entries)?;
     let (Some(warm), Some(last)) = (drawn.first(), drawn.last()) else { return Ok(Vec::new()) };
     // The first searches may open connections and fill caches.
