@@ -13,6 +13,7 @@ pub use contract::{
     Answer, Answerer, Answers, CaughtUp, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, OWN_HOST, Outlet,
     Presence, Question, Seen, Tick, UNPROVED, with_host,
 };
+pub use driver::LinkTraffic;
 pub(crate) use driver::{AskForHost, Driver, Router, RouterSettings};
 
 pub use crate::host::Fate;

@@ -24,12 +24,15 @@ use crate::{
     nodes::Nodes,
     qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
-    wire::{keys::ReaderInfo, refetch::Refetch},
+    wire::{self, keys::ReaderInfo, refetch::Refetch},
     writer::{Start, Stream, TypeTag, Writer},
 };
 
 mod beats;
 mod presence;
+mod state;
+
+pub use state::StateOf;
 
 /// A process on the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -168,11 +171,7 @@ impl Participant {
 
     /// Returns the principal of a sender on this proved host, as the rules of `access` call it.
     pub fn sender(&self, access: &Access, host: Option<&str>) -> Principal {
-        match host {
-            None => access.others(),
-            Some(host) if self.host().as_deref() == Some(host) => Principal::this_user(),
-            Some(host) => Principal::Host(host.to_owned()),
-        }
+        self.shared.sender(access, host)
     }
 
     /// Returns the principal of a present process, as the rules of `access` call it.
@@ -210,7 +209,7 @@ impl Participant {
 
     /// Returns the domain's part of the run-time directory, if the engine has one.
     fn domain_dir(&self) -> Option<&Path> {
-        self.shared.links.shared_dir.as_ref()?.parent()
+        self.shared.domain_dir()
     }
 
     /// Returns the directory of the domain's log rings on this host; `None` without a run-time directory.
@@ -220,12 +219,7 @@ impl Participant {
 
     /// Returns the access rules of this host: those that its node publishes, or the defaults.
     pub fn access(&self) -> Access {
-        let links = &self.shared.links;
-        let open = || match self.domain_dir() {
-            Some(directory) => access_of_host(directory, &links.domain, &links.engine),
-            None => Access::same_user(),
-        };
-        self.shared.access.get_or_init(open).clone()
+        self.shared.access()
     }
 
     /// Adds the proof to a message that this process belongs to the user of this host. Only a bus that the network
@@ -362,6 +356,26 @@ impl Drop for Unwatch {
 }
 
 impl Shared {
+    fn domain_dir(&self) -> Option<&Path> {
+        self.links.shared_dir.as_ref()?.parent()
+    }
+
+    fn access(&self) -> Access {
+        let open = || match self.domain_dir() {
+            Some(directory) => access_of_host(directory, &self.links.domain, &self.links.engine),
+            None => Access::same_user(),
+        };
+        self.access.get_or_init(open).clone()
+    }
+
+    fn sender(&self, access: &Access, host: Option<&str>) -> Principal {
+        match host {
+            None => access.others(),
+            Some(host) if self.links.engine.host().as_deref() == Some(host) => Principal::this_user(),
+            Some(host) => Principal::Host(host.to_owned()),
+        }
+    }
+
     fn sources(&self) -> Vec<SourceInfo> {
         let registry = lock(&self.registry);
         let info = |(&incarnation, source): (&Incarnation, &SourceName)| SourceInfo { source: source.clone(), incarnation };
@@ -444,6 +458,10 @@ impl Shared {
     fn serve(&self) {
         loop {
             let Some(question) = lock(&self.registry).questions.pop() else { break };
+            if question.payload()[..] == wire::state::QUESTION {
+                self.answer_state(&*question);
+                continue;
+            }
             let Ok(asked) = Refetch::decode(question.payload()) else { continue };
             let stream = lock(&self.registry).streams.get(&asked.stream).cloned();
             // A stream that has ended keeps no samples; the empty answer says so.

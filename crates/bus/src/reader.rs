@@ -308,14 +308,7 @@ impl Reader {
 
     /// Returns the counters since it was opened.
     pub fn stats(&self) -> ReaderStats {
-        ReaderStats {
-            batches: self.core.batches.load(Ordering::Relaxed),
-            refetches: self.core.refetches.load(Ordering::Relaxed),
-            refused: self.core.refused.load(Ordering::Relaxed),
-            forged: self.core.forged.load(Ordering::Relaxed),
-            lost: self.core.lost.load(Ordering::Relaxed),
-            queued: self.core.queued.load(Ordering::Relaxed),
-        }
+        self.core.stats()
     }
 }
 

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod control;
 pub mod keys;
 pub mod refetch;
+pub mod state;
 
 mod cursor;
 

@@ -22,6 +22,7 @@ pub mod mail;
 pub mod man;
 pub mod perf;
 pub mod role;
+pub mod site;
 pub mod up;
 
 /// Logs, events, bulk data and the logbook of a telescope, an accelerator or a big experiment.
@@ -54,6 +55,7 @@ pub enum Command {
     #[command(subcommand)]
     Perf(perf::Perf),
     Cert(cert::Cert),
+    Site(site::Site),
     Doctor(doctor::Doctor),
     #[command(hide = true)]
     Role(role::Role),
@@ -74,6 +76,7 @@ impl Command {
             Command::Mail(mail) => mail.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Cert(cert) => cert.run(context),
+            Command::Site(site) => site.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Role(role) => role.run(),
             Command::Completions(completions) => completions.run(Tampu::command()),

@@ -20,6 +20,7 @@ pub mod file;
 pub mod file_args;
 pub mod highlight;
 pub mod rotation;
+pub mod rows;
 pub mod table;
 
 /// Formats of records.

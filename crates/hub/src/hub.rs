@@ -48,6 +48,7 @@ use crate::{
     roles::{self, RoleReport, RolesReport},
     rules::{PolicyWatch, Rules, audit},
     run_dir_watch::{Dependants, RunDirWatch},
+    site,
 };
 
 pub use error::HubError;
@@ -257,6 +258,9 @@ impl Hub {
             sources: config.metrics.sources,
         });
         let mut services = Vec::new();
+        if let Some(node) = &node {
+            services.push(site::serve_report(&own, node)?);
+        }
         let roles = roles_of_this_process(parts.clone());
         let page: Page = match process {
             Process::Whole => {

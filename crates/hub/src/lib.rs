@@ -54,6 +54,7 @@ pub mod routes;
 pub mod rules;
 mod run_dir_watch;
 pub mod sandbox;
+pub mod site;
 pub mod supervisor;
 
 pub use config::{Config, ConfigError, Role};

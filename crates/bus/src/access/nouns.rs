@@ -232,8 +232,19 @@ impl FromStr for Resource {
         if let Some(name) = text.strip_prefix("book/") {
             return named(name, Resource::Book);
         }
-        if ["log/query", "log/stat", "log/status", "log/offsets", "log/keeps", "log/archive", "log/levels", "log/spool"]
-            .contains(&text)
+        if [
+            "log/query",
+            "log/stat",
+            "log/status",
+            "log/offsets",
+            "log/keeps",
+            "log/archive",
+            "log/levels",
+            "log/spool",
+            "bus/state",
+            "site/host",
+        ]
+        .contains(&text)
         {
             return Ok(Resource::Service(text.to_owned()));
         }

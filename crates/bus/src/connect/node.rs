@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     access::{Policy, SECRET_LENGTH},
-    engine::{Engine, EngineError, Router, RouterSettings},
+    engine::{Engine, EngineError, LinkTraffic, Router, RouterSettings},
     links::lock,
     run_dir::{DomainDir, Reclaimed, RunDirError},
 };
@@ -273,6 +273,11 @@ impl Node {
     /// Returns the numbers of connected processes and of other connected nodes.
     pub fn connections(&self) -> (usize, usize) {
         self.router.as_ref().map(|router| router.connections()).unwrap_or_default()
+    }
+
+    /// Returns what the open links to other hosts have carried.
+    pub fn links(&self) -> Vec<LinkTraffic> {
+        self.router.as_ref().map(|router| router.links()).unwrap_or_default()
     }
 
     /// Asks this rule for each host that is connected with a certificate, by the name in it and the own address, and again

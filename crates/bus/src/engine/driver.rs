@@ -1,6 +1,6 @@
 //! The catalogue entry of an engine: functions to join through it, and to route with it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::contract::{Engine, EngineError};
 use crate::{
@@ -38,6 +38,23 @@ pub(crate) struct RouterSettings {
     pub policy: Arc<Policy>,
 }
 
+/// Traffic of one open link between hosts. Only encrypted links count; links within a host are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkTraffic {
+    /// Name in the other end's certificate.
+    pub host: Option<String>,
+    /// Address of this end.
+    pub own: SocketAddr,
+    /// Address of the other end.
+    pub other: SocketAddr,
+    /// Bytes sent, before encryption.
+    pub sent: u64,
+    /// Bytes received, after decryption.
+    pub received: u64,
+    /// Time since the link was made.
+    pub age: Duration,
+}
+
 /// Returns the reason for which a host, by the name in its certificate, may not be connected at this own address; the flag
 /// is true if this end has made the connection.
 pub(crate) type AskForHost = Arc<dyn Fn(&str, SocketAddr, bool) -> Option<String> + Send + Sync>;
@@ -52,6 +69,9 @@ pub(crate) trait Router: Send + Sync {
 
     /// Returns the numbers of connected processes and of other connected nodes.
     fn connections(&self) -> (usize, usize);
+
+    /// Returns what the open links to other hosts have carried.
+    fn links(&self) -> Vec<LinkTraffic>;
 
     /// Calls `work` with a number that changes when the router has made its sockets anew. It does not do so meanwhile. It
     /// fails if the router cannot make them anew.

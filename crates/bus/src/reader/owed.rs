@@ -7,7 +7,7 @@ use std::{
 
 use tampu_types::Incarnation;
 
-use super::{ACK_PATIENCE, Core, Item, stream_state::StreamState};
+use super::{ACK_PATIENCE, Core, Item, ReaderStats, stream_state::StreamState};
 use crate::{
     links::lock,
     nodes::Nodes,
@@ -105,6 +105,18 @@ impl Core {
             self.tell(stream_state.info.incarnation, vec![self.mark(stream_state, false)]);
         } else if !stream_state.owes.swap(true, Ordering::AcqRel) {
             self.ack_by(self.links.clock.monotonic() + ACK_PATIENCE);
+        }
+    }
+
+    /// Returns the counters since it was opened.
+    pub fn stats(&self) -> ReaderStats {
+        ReaderStats {
+            batches: self.batches.load(Ordering::Relaxed),
+            refetches: self.refetches.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            forged: self.forged.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+            queued: self.queued.load(Ordering::Relaxed),
         }
     }
 

@@ -75,6 +75,11 @@ impl Keys {
         format!("{}/q/{OWN_HOST}/{host}/{from}/{}/{}", self.root, topic.key(), partition.key())
     }
 
+    /// Returns the key of the question for one participant's state, with the host chunk of its keys. Topics have no such chunk.
+    pub fn state(&self, host: &str, of: Incarnation) -> String {
+        format!("{}/q/{OWN_HOST}/{host}/{of}/_", self.root)
+    }
+
     /// Returns the pattern of refetches from the caches of a participant of this process.
     pub fn refetches(&self, from: Incarnation) -> String {
         format!("{}/q/*/{OWN_HOST}/{from}/**", self.root)

@@ -17,6 +17,18 @@ pub enum ReaderState {
     Gone,
 }
 
+impl ReaderState {
+    /// Returns the word for it in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            ReaderState::Live => "live",
+            ReaderState::CatchingUp => "catching_up",
+            ReaderState::Lagging => "lagging",
+            ReaderState::Gone => "gone",
+        }
+    }
+}
+
 /// State and position of a writer's reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderStatus {

@@ -374,6 +374,11 @@ impl Outbox {
         self.readers.iter().map(|reader| reader.lost).sum()
     }
 
+    /// Returns the number of all bytes ever sealed.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
     pub fn cache_taken(&self) -> usize {
         self.cache_taken
     }

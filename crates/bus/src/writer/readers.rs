@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use bytes::Bytes;
 use tampu_types::Incarnation;
 
-use super::{ASK_AGAIN, BEAT_UNACKED, Batches, LOOK_AGAIN, Start, Stream};
+use super::{ASK_AGAIN, BEAT_UNACKED, Batches, LOOK_AGAIN, ReaderState, Start, Stream};
 use crate::{
     links::lock,
     shared::{Watch, whose},
@@ -13,6 +13,7 @@ use crate::{
         control::{Mark, Offer},
         keys::ReaderInfo,
         refetch::{Refetch, Shelf},
+        state::{FollowerReport, WriterReport},
     },
 };
 
@@ -95,6 +96,32 @@ impl Stream {
 
     pub fn refetch(&self, asked: &Refetch) -> (Vec<Bytes>, Shelf) {
         lock(&self.outbox).refetch(asked)
+    }
+
+    /// Reports this stream and its readers.
+    pub fn report(&self) -> WriterReport {
+        let mut outbox = lock(&self.outbox);
+        let (samples, sealed) = (outbox.next(), outbox.sealed());
+        let present = outbox.statuses().into_iter().filter(|reader| reader.state != ReaderState::Gone);
+        let readers = present.map(|reader| FollowerReport {
+            source: reader.source,
+            process: Some(reader.incarnation),
+            reader: reader.reader,
+            state: reader.state.word().to_owned(),
+            reliable: reader.reliable,
+            behind: sealed.saturating_sub(reader.acked),
+            lost: reader.lost,
+        });
+        WriterReport {
+            topic: self.topic.as_str().to_owned(),
+            partition: self.partition.names().map(str::to_owned).collect(),
+            stream: self.id,
+            samples,
+            readers: readers.collect(),
+            bytes: outbox.position(),
+            cache: outbox.cache_taken() as u64,
+            waited_ns: self.waited.load(Ordering::Relaxed),
+        }
     }
 
     pub fn direct_endpoint(&self) -> Option<&str> {

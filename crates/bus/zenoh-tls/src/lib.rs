@@ -16,16 +16,19 @@
 //! | `listener` | the accepting end: handshakes, and certificates that were renewed |
 //! | `manager` | the engine's interface for making links and listeners |
 //! | `settings` | the engine's configuration: the three files |
+//! | `traffic` | what each open link has carried |
 
 mod admission;
 mod link;
 mod listener;
 mod manager;
 mod settings;
+mod traffic;
 
 pub use admission::{HostRule, ask_for_hosts, cut_links};
 pub use manager::{LinkManagerUnicastTls, TlsLocatorInspector};
 pub use settings::TlsConfigurator;
+pub use traffic::{LinkTraffic, open_links};
 
 /// Name of the protocol in the engine's addresses: `tls/host:port`.
 pub const TLS_LOCATOR_PREFIX: &str = "tls";

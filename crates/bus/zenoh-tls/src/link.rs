@@ -19,7 +19,7 @@ use zenoh_protocol::{
 };
 use zenoh_result::{ZResult, zerror};
 
-use crate::TLS_LOCATOR_PREFIX;
+use crate::{TLS_LOCATOR_PREFIX, traffic::Counted};
 
 /// Time limit of an orderly close. A peer that reads nothing must not hold its closing up.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,6 +36,7 @@ pub(crate) struct TlsLink {
     destination: Locator,
     peer: LinkAuthId,
     cut: CancellationToken,
+    traffic: Arc<Counted>,
 }
 
 impl TlsLink {
@@ -58,6 +59,7 @@ impl TlsLink {
             destination,
             peer: LinkAuthId::Tls(name.clone()),
             cut,
+            traffic: Counted::new(name.clone(), own, other),
         });
         Ok((LinkUnicast::from(link), name))
     }
@@ -119,7 +121,9 @@ impl LinkUnicastTrait for TlsLink {
             writer.flush().await?;
             Ok(length)
         };
-        written.await.map_err(|why| self.failed("writing", &why))
+        let length = written.await.map_err(|why| self.failed("writing", &why))?;
+        self.traffic.sent(length);
+        Ok(length)
     }
 
     async fn write_all(&self, buffer: &[u8], _: Option<Priority>) -> ZResult<()> {
@@ -129,17 +133,23 @@ impl LinkUnicastTrait for TlsLink {
             writer.write_all(buffer).await?;
             writer.flush().await
         };
-        written.await.map_err(|why| self.failed("writing", &why))
+        written.await.map_err(|why| self.failed("writing", &why))?;
+        self.traffic.sent(buffer.len());
+        Ok(())
     }
 
     async fn read(&self, buffer: &mut [u8], _: Option<Priority>) -> ZResult<usize> {
         let mut reader = self.reader.lock().await;
-        self.uncut(reader.read(buffer)).await.map_err(|why| self.failed("reading", &why))
+        let length = self.uncut(reader.read(buffer)).await.map_err(|why| self.failed("reading", &why))?;
+        self.traffic.received(length);
+        Ok(length)
     }
 
     async fn read_exact(&self, buffer: &mut [u8], _: Option<Priority>) -> ZResult<()> {
         let mut reader = self.reader.lock().await;
-        self.uncut(reader.read_exact(buffer)).await.map(drop).map_err(|why| self.failed("reading", &why))
+        self.uncut(reader.read_exact(buffer)).await.map_err(|why| self.failed("reading", &why))?;
+        self.traffic.received(buffer.len());
+        Ok(())
     }
 
     async fn close(&self) -> ZResult<()> {

@@ -15,7 +15,11 @@ use tampu_tls::{CertificateDir, CertificateInfo};
 use tampu_types::{ClockState, Level, Time};
 
 use crate::{
-    commands::{log::stat::sources::describe_spool, up::HubArgs},
+    commands::{
+        log::stat::sources::describe_spool,
+        site::health::{self, Grade},
+        up::HubArgs,
+    },
     context::Context,
     failure::{Failure, Outcome, written},
     measure,
@@ -30,11 +34,15 @@ mod roles;
 
 /// Check this host: directories, hub, clock, disk, memory, limits
 ///
-/// Every line is ok, warn or fail, with the way out. Exit code 1 if one fails.
+/// Every line is ok, warn or fail, with the way out. Exit code 1 if one fails. With --site, the hosts of the domain are checked instead: nodes,
+/// versions, clocks, processes that do not answer, readers that lose.
 #[derive(Debug, Args)]
 pub struct Doctor {
     #[command(flatten)]
     hub: HubArgs,
+    /// Check all hosts of the domain instead of this one
+    #[arg(long)]
+    site: bool,
     /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
@@ -84,11 +92,12 @@ const PROBE: usize = 64 << 20;
 impl Doctor {
     pub fn run(self, context: &Context) -> Outcome {
         let connect = &context.common.connect;
+        if self.site {
+            return self.conclude(context, self.site(context)?);
+        }
         let config = connect.config()?;
         let settings = self.hub.load(connect)?;
         let (data, certificates) = (settings.domain_data(), settings.certificates());
-        let paint = Paint::for_stdout(context.common.color);
-        let mut failed = 0;
         let checks: [&dyn Fn() -> Vec<Finding>; 8] = [
             &|| run_dir(&config),
             &|| hub(context, &config),
@@ -99,11 +108,29 @@ impl Doctor {
             &|| vec![memory(&config)],
             &|| vec![files()],
         ];
-        for check in checks {
-            for finding in check() {
-                failed += u32::from(finding.state == State::Fail);
-                show(&finding, self.json, paint, &mut std::io::stdout().lock())?;
-            }
+        self.conclude(context, checks.into_iter().flat_map(|check| check()))
+    }
+
+    /// Checks the hosts of the domain.
+    fn site(&self, context: &Context) -> Result<Vec<Finding>, Failure> {
+        let connect = &context.common.connect;
+        let participant = connect.join_hub("tampu-doctor")?;
+        let found = health::check(&participant, &context.interrupt).map_err(|error| connect.call_failed(&error))?;
+        let finding = |(check, grade, found, way_out): health::Finding| match grade {
+            Grade::Ok => Finding::ok(check, found),
+            Grade::Warn => Finding::warn(check, found, way_out),
+            Grade::Fail => Finding::fail(check, found, way_out),
+        };
+        Ok(found.into_iter().map(finding).collect())
+    }
+
+    /// Shows each finding as soon as it is there.
+    fn conclude(&self, context: &Context, findings: impl IntoIterator<Item = Finding>) -> Outcome {
+        let paint = Paint::for_stdout(context.common.color);
+        let mut failed = 0;
+        for finding in findings {
+            failed += u32::from(finding.state == State::Fail);
+            show(&finding, self.json, paint, &mut std::io::stdout().lock())?;
         }
         if failed > 0 { Err(Failure::Failed(format!("{} failed", counted(u64::from(failed), "check")))) } else { Ok(()) }
     }

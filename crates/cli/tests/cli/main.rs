@@ -40,3 +40,4 @@ mod tango;
 mod terminal;
 mod usage;
 mod view;
+mod whole_site;

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     access::{Policy, Principal, TopicRights, Verb},
     connect::{Encryption, Endpoint, Settings},
-    engine::{AskForHost, Engine, EngineError, Router, RouterSettings, with_host},
+    engine::{AskForHost, Engine, EngineError, LinkTraffic, Router, RouterSettings, with_host},
     host,
     run_dir::DomainDir,
     wire::keys::Keys,
@@ -407,6 +407,18 @@ impl Router for ZenohRouter {
             }
             counts
         })
+    }
+
+    fn links(&self) -> Vec<LinkTraffic> {
+        let traffic = |link: zenoh_link_tls::LinkTraffic| LinkTraffic {
+            host: link.host,
+            own: link.own,
+            other: link.other,
+            sent: link.sent,
+            received: link.received,
+            age: link.age,
+        };
+        zenoh_link_tls::open_links().into_iter().map(traffic).collect()
     }
 
     fn at_rest(&self, work: &mut dyn FnMut(u64)) -> Result<(), EngineError> {
