@@ -5,7 +5,7 @@
 //! their samples and keep them for a while ([`Writer`]). Readers acknowledge, find gaps and request missing samples
 //! again ([`Reader`]). Heartbeats announce the existing streams. A [`Participant`] is a process's place on the bus. It
 //! runs two workers: the heartbeat worker (heartbeats, acknowledgements, lingering batches) and the refetch server
-//! (answers from the cache).
+//! (answers from the cache, and what takes time: direct links, the memory of a stream that begins to share its batches).
 //!
 //! | part | module |
 //! |-|-|

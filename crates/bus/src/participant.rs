@@ -477,6 +477,7 @@ impl Shared {
                 let _ = question.reply(Bytes::from(shelf.encode()));
             }
         }
+        self.streams().iter().for_each(|stream| stream.make_ring());
         for core in self.readers() {
             core.connect_direct();
         }

@@ -100,6 +100,9 @@ type OnDelivery = Box<dyn Fn(u64) + Send + Sync>;
 enum Batches {
     /// No ring yet: a stream that writes little needs no memory for it. The number is the bytes until it gets one.
     Unused(usize),
+    /// The stream has written enough for a ring, which the refetch server makes. Samples do not wait for it: reserving
+    /// the memory takes several milliseconds on a busy machine.
+    Wanted,
     Ring(BatchRing),
     /// There is no memory to share.
     Nowhere,

@@ -75,6 +75,52 @@ fn a_thread_s_first_call_takes_a_ring_that_is_ready() {
 }
 
 #[test]
+fn the_drainer_makes_rings_in_short_rounds() {
+    const BYTES: usize = 8 << 20;
+    let temporary = tempfile::tempdir().unwrap();
+    let settings = tampu_ring::Settings { max_rings: 8, ring_bytes: BYTES, ..settings(Some(temporary.path().join("rings"))) };
+    let rings = Rings::open(settings).unwrap();
+    let drainer = rings.drainer().unwrap();
+    assert!(log(&rings, b"first", NO_WAIT));
+    let mut rounds = 0;
+    while drainer.make_ahead() {
+        rounds += 1;
+    }
+    // The ring of this thread and two rings ahead, each mapped twice in a row, in pieces of at most 128 KiB.
+    assert!(rounds >= 3 * 2 * BYTES / (128 << 10), "{rounds} rounds");
+    assert_eq!(rings.prealloc(), PreallocStats { ready: 2, aim: 2, taken: 0, missed: 1 });
+}
+
+#[test]
+fn a_ring_is_taken_before_all_of_its_memory_is_present() {
+    let temporary = tempfile::tempdir().unwrap();
+    let settings = tampu_ring::Settings { max_rings: 8, ring_bytes: 1 << 20, ..settings(Some(temporary.path().join("rings"))) };
+    let rings = Rings::open(settings).unwrap();
+    let mut drainer = rings.drainer().unwrap();
+    assert!(log(&rings, b"first", NO_WAIT));
+    while rings.prealloc().ready == 0 {
+        assert!(drainer.make_ahead());
+    }
+    let gate = &std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        let rings = &rings;
+        scope.spawn(move || {
+            assert!(log(rings, b"early", NO_WAIT));
+            gate.wait();
+            gate.wait();
+        });
+        gate.wait();
+        assert_eq!(rings.prealloc().taken, 1);
+        // The rest of its memory follows while the thread has it.
+        while drainer.make_ahead() {}
+        gate.wait();
+    });
+    drainer.find_rings().unwrap();
+    assert_eq!(payload(&drainer.rings()[1].next_entry().unwrap().unwrap()), b"early");
+    assert_eq!(rings.prealloc().ready, 2);
+}
+
+#[test]
 fn no_more_are_made_than_threads_may_have() {
     let rings = Rings::open(settings(None)).unwrap();
     let drainer = rings.drainer().unwrap();

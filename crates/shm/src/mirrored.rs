@@ -85,14 +85,23 @@ impl<H: SharedWords> MirroredRing<H> {
 
     /// Makes every page present and writable now instead of at the first store to it. Other threads may be storing meanwhile.
     pub fn prefault(&self) {
-        self.space.populate(self.space.length());
+        self.space.populate(0, self.space.length());
+    }
+
+    /// Does the same for one piece: at most `most` bytes, a multiple of the page, from the mapping's byte `from` on. Returns
+    /// where the piece ends, or `None` if it was the last one.
+    pub fn prefault_piece(&self, from: usize, most: usize) -> Option<usize> {
+        let from = from.min(self.space.length());
+        let length = most.min(self.space.length() - from);
+        self.space.populate(from, length);
+        (from + length < self.space.length()).then_some(from + length)
     }
 
     /// Makes the header and the pages of the first records present, for a thread that waits for the ring.
     pub fn prefault_beginning(&self) {
         /// Bytes of data: a thousand short records.
         const BEGINNING: usize = 64 << 10;
-        self.space.populate(self.header + self.size.min(BEGINNING));
+        self.space.populate(0, self.header + self.size.min(BEGINNING));
     }
 }
 
@@ -101,6 +110,18 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+
+    #[test]
+    fn pieces_cover_the_whole_mapping() {
+        let file = crate::create_unnamed("test", 4096 + (1 << 16)).unwrap();
+        let ring = MirroredRing::<AtomicU64>::new(&file, 4096, 1 << 16).unwrap();
+        let ends: Vec<Option<usize>> = std::iter::successors(Some(ring.prefault_piece(0, 50 << 10)), |end| {
+            end.map(|end| ring.prefault_piece(end, 50 << 10))
+        })
+        .collect();
+        assert_eq!(ends, [Some(50 << 10), Some(100 << 10), None], "4 KiB of header and twice 64 KiB");
+        assert_eq!(ring.prefault_piece(usize::MAX & !4095, 4096), None);
+    }
 
     #[test]
     fn bytes_round_the_end_lie_in_one_piece() {

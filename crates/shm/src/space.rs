@@ -47,11 +47,12 @@ impl Space {
         Ok(())
     }
 
-    /// Makes the first `length` bytes present and writable now instead of at the first store to each page.
-    pub fn populate(&self, length: usize) {
-        debug_assert!(length <= self.length);
-        // SAFETY: populating changes no content; the range is the beginning of this mapping.
-        let populated = unsafe { madvise(self.start.as_ptr().cast(), length, Advice::LinuxPopulateWrite) };
+    /// Makes `length` bytes from `from` on present and writable now instead of at the first store to each page. `from` is a
+    /// multiple of the page.
+    pub fn populate(&self, from: usize, length: usize) {
+        assert!(from <= self.length && length <= self.length - from, "within the mapping");
+        // SAFETY: populating changes no content; by the assertion the range is part of this mapping.
+        let populated = unsafe { madvise(self.start.as_ptr().add(from).cast(), length, Advice::LinuxPopulateWrite) };
         // Kernels before 5.14 return an error. There the first store to each page is slower.
         let _ = populated;
     }

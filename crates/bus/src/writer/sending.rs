@@ -190,22 +190,31 @@ impl Stream {
         let mut batches = lock(&self.batches_at);
         if let Batches::Unused(idle) = &mut *batches {
             *idle = idle.saturating_sub(batch.len().max(SHARED_AFTER / 64));
-            if *idle > 0 && !self.qos.direct {
-                return (batch, false);
+            if *idle == 0 || self.qos.direct {
+                *batches = Batches::Wanted;
+                self.links.wake_refetch_server.open();
             }
-            let made = self.links.shared_dir.as_ref().and_then(|dir| {
-                let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
-                BatchRing::create(path, size_for(self.qos.credit)).ok()
-            });
-            *batches = made.map_or(Batches::Nowhere, Batches::Ring);
-            // The next heartbeat informs readers of the announcements.
-            self.links.beat_soon();
+            return (batch, false);
         }
         let Batches::Ring(ring) = &mut *batches else { return (batch, false) };
         let Some(place) = ring.put(&batch) else { return (batch, false) };
         self.shared.fetch_add(1, Ordering::Relaxed);
         let everybody = outbox.tell_attached();
         (if batch.len() < SHARED_FROM { batch } else { batch::elsewhere(&batch, place) }, everybody)
+    }
+
+    /// Makes the ring for batches if the stream wants one.
+    pub fn make_ring(&self) {
+        if !matches!(*lock(&self.batches_at), Batches::Wanted) {
+            return;
+        }
+        let made = self.links.shared_dir.as_ref().and_then(|dir| {
+            let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
+            BatchRing::create(path, size_for(self.qos.credit)).ok()
+        });
+        *lock(&self.batches_at) = made.map_or(Batches::Nowhere, Batches::Ring);
+        // The next heartbeat informs readers of the announcements.
+        self.links.beat_soon();
     }
 
     /// Sends samples that have lingered long enough; returns the time of the next call.

@@ -10,6 +10,9 @@
 //! Rejected: rings for all possible threads, because a host has hundreds of processes. Rejected: rings that become
 //! files only when they are full, because earlier records would not survive. Rejected: publishing empty rings, because
 //! every drainer and every recovery would read them.
+//!
+//! The memory of a ring is made present in pieces, because the drainer sends no record meanwhile: a ring of 8 MiB on a disk
+//! took 40 ms in one piece. A thread may take a ring before its memory is complete.
 
 use std::{
     collections::VecDeque,
@@ -37,6 +40,14 @@ pub(crate) struct ReadyRing {
     pub map: RingMap,
     /// Else it is in memory and needs no name.
     pub in_file: bool,
+    /// Byte of the mapping up to which its memory is present; `None` if all of it is.
+    pub present: Option<usize>,
+}
+
+/// A ring that a thread has, with the byte of the mapping up to which its memory is present.
+pub(crate) struct RawRing {
+    pub ring: Arc<Ring>,
+    pub present: usize,
 }
 
 /// Counts of rings made ahead of threads.
@@ -62,7 +73,7 @@ struct Inner {
     ready: VecDeque<ReadyRing>,
     aim: usize,
     /// Rings that were taken before all of their memory was present.
-    raw: Vec<Arc<Ring>>,
+    raw: Vec<RawRing>,
     taken: u64,
     missed: u64,
     wanted_at: Instant,
@@ -102,7 +113,7 @@ impl Prealloc {
         if !is_first {
             inner.aim = (inner.aim + 1).min(MANY);
         }
-        inner.raw.push(ring);
+        inner.raw.push(RawRing { ring, present: 0 });
         self.wanting.store(true, Ordering::Release);
     }
 
@@ -118,8 +129,19 @@ impl Prealloc {
     }
 
     /// Removes and returns a ring whose memory is not all present.
-    pub fn take_raw(&self) -> Option<Arc<Ring>> {
+    pub fn take_raw(&self) -> Option<RawRing> {
         self.lock().raw.pop()
+    }
+
+    /// Returns a ring whose memory is not all present yet.
+    pub fn put_raw(&self, raw: RawRing) {
+        self.lock().raw.push(raw);
+        self.wanting.store(true, Ordering::Release);
+    }
+
+    /// Removes and returns the ring that was made last, if its memory is not all present.
+    pub fn take_incomplete(&self) -> Option<ReadyRing> {
+        self.lock().ready.pop_back_if(|last| last.present.is_some())
     }
 
     /// Returns true if a ring should be made; at most `room` threads can still get one of their own.
@@ -129,7 +151,8 @@ impl Prealloc {
             return false;
         }
         let short = inner.ready.len() < inner.aim.min(room);
-        self.wanting.store(short || !inner.raw.is_empty(), Ordering::Release);
+        let is_incomplete = inner.ready.back().is_some_and(|last| last.present.is_some());
+        self.wanting.store(short || is_incomplete || !inner.raw.is_empty(), Ordering::Release);
         short
     }
 
