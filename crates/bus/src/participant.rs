@@ -240,6 +240,7 @@ impl Participant {
         for remote in registry.remote.values() {
             shared.introduce(&stream, &remote.card, Start::Beginning);
         }
+        stream.await_readers(!registry.knows_first_readers);
         registry.streams.insert(id, stream.clone());
         drop(registry);
         shared.links.beat_soon();

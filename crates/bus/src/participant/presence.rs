@@ -28,7 +28,10 @@ const FORGET: u64 = 60_000_000_000;
 impl Shared {
     /// Notes that all readers have been seen that were on the bus before this process.
     pub(super) fn know_first_readers(&self) {
-        lock(&self.registry).knows_first_readers = true;
+        let mut registry = lock(&self.registry);
+        registry.knows_first_readers = true;
+        registry.streams.values().for_each(|stream| stream.await_readers(false));
+        drop(registry);
         self.first_readers.open();
         // Streams that ended meanwhile are looked at.
         self.links.beat_soon();

@@ -74,6 +74,11 @@ pub(crate) struct Outbox {
     /// Number of all bytes ever sealed.
     position: u64,
     readers: Vec<Matched>,
+    /// True until the readers are known that were on the bus before the stream. All samples are kept for them like samples
+    /// that a reader has not acknowledged.
+    awaits_readers: bool,
+    /// First sample that was not sent, because it was sealed while readers were awaited and none was known.
+    unsent: Option<u64>,
     /// Samples evicted before all readers had acknowledged them.
     lost: Vec<Range<u64>>,
     budget: Budget,
@@ -129,6 +134,8 @@ impl Outbox {
             cache_taken: 0,
             position: 0,
             readers: Vec::new(),
+            awaits_readers: false,
+            unsent: None,
             lost: Vec::new(),
             budget,
             waiting_since: None,
@@ -229,6 +236,9 @@ impl Outbox {
         let taken = taken + KEPT_OVERHEAD;
         self.cache_taken += taken;
         let (first, next) = (self.header.first, self.header.next());
+        if self.awaits_readers && self.readers.is_empty() {
+            self.unsent.get_or_insert(first);
+        }
         let loans_from = self.building_loans.take();
         self.cache.push_back(Kept { first, next, bytes: bytes.clone(), taken, end: self.position, loans_from });
         self.header.first = next;
@@ -278,8 +288,11 @@ impl Outbox {
         }
     }
 
-    /// Returns the first sample that some reliable reader has not acknowledged.
+    /// Returns the first sample that some reliable reader has not acknowledged, or may still claim.
     fn wanted_from(&self) -> u64 {
+        if self.awaits_readers {
+            return 0;
+        }
         self.acked_by_all().unwrap_or(self.sealed())
     }
 
@@ -359,6 +372,23 @@ impl Outbox {
             self.window = (self.window / 2).max(LEAST_WINDOW).min(self.qos.credit);
             self.halved_at = self.position;
         }
+    }
+
+    /// Returns the batches to send that were sealed before the first reader was known, once it is. The reader would request
+    /// them, but until then the writer may have died. Beyond the credit, and behind a loan, they are left to its request.
+    pub fn take_unsent(&mut self) -> Vec<Bytes> {
+        if self.unsent.is_none() || self.readers.is_empty() {
+            return Vec::new();
+        }
+        let from = self.unsent.take().unwrap_or_default();
+        let index = self.cache.partition_point(|kept| kept.first < from);
+        let mut room = self.qos.credit;
+        let fits = |kept: &&Kept| {
+            let fits = kept.loans_from.is_none() && kept.bytes.len() <= room;
+            room = room.saturating_sub(kept.bytes.len());
+            fits
+        };
+        self.cache.range(index..).take_while(fits).map(|kept| kept.bytes.clone()).collect()
     }
 
     /// Returns the outcome of all samples sealed since the last receipt.

@@ -18,6 +18,11 @@ use crate::{
 };
 
 impl Stream {
+    /// Notes whether readers may still come that were on the bus before the stream.
+    pub fn await_readers(&self, awaits: bool) {
+        lock(&self.outbox).await_readers(awaits);
+    }
+
     pub fn match_reader(&self, card: &ReaderInfo, start: Start) {
         let mut outbox = lock(&self.outbox);
         // The batch being filled was begun before the reader appeared, but is not sent yet. The reader gets it as well.
@@ -73,6 +78,7 @@ impl Stream {
         let answer_now = self.answer_now.swap(false, Ordering::AcqRel);
         let announces = matches!(*lock(&self.batches_at), Batches::Ring(_));
         let mut outbox = lock(&self.outbox);
+        self.send_unsent(&mut outbox);
         for (incarnation, reader, start, watches) in outbox.offers() {
             let offer = Offer {
                 reader,

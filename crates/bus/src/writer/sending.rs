@@ -156,6 +156,7 @@ impl Stream {
 
     pub(super) fn send(&self, outbox: &mut Outbox) {
         let clock = &self.links.clock;
+        self.send_unsent(outbox);
         outbox.tell_clock(clock.discipline());
         let Some(bytes) = outbox.seal(clock.utc()) else { return };
         self.last_send.store(clock.monotonic(), Ordering::Relaxed);
@@ -166,6 +167,13 @@ impl Stream {
         }
         if outbox.matched() > 0 {
             self.links.wake_by(clock.monotonic() + BEAT_UNACKED);
+        }
+    }
+
+    /// Sends the batches that were sealed before the first reader was known.
+    pub(super) fn send_unsent(&self, outbox: &mut Outbox) {
+        for batch in outbox.take_unsent() {
+            self.post(outbox, batch);
         }
     }
 

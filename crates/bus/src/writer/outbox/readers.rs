@@ -16,6 +16,15 @@ use crate::{
 };
 
 impl Outbox {
+    /// Notes whether readers may still come that were on the bus before the stream.
+    pub fn await_readers(&mut self, awaits: bool) {
+        self.awaits_readers = awaits;
+        if self.readers.is_empty() {
+            self.unsent = None;
+        }
+        self.evict();
+    }
+
     /// Adds a reader of this stream, which is entitled to the samples from `start` on.
     pub fn match_reader(&mut self, card: ReaderInfo, start: Start) {
         self.unmatch(|reader| reader.is(card.incarnation, card.reader));
