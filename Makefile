@@ -133,6 +133,11 @@ bench-event: bench-build bench-tango ## the paper's table of events: Tampu besid
 	@scripts/need.sh pytango
 	@"$(CARGO_TARGET_DIR)/release/bench-event" --python "$$(scripts/venv.sh)/bin/python" $(ARGS)
 
+.PHONY: bench-network
+bench-network: bench-build bench-tango ## the paper's table of events between hosts (network namespaces, links held to a rate), Tampu beside Tango
+	@scripts/need.sh netns
+	@scripts/bench-network.py $(ARGS)
+
 .PHONY: bench-event-tango
 bench-event-tango: bench-tango ## the events of real Tango, by its C++ library and by PyTango
 	@scripts/need.sh pytango

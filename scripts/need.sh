@@ -75,6 +75,7 @@ for thing in "$@"; do
     # A server of the tests' own; the one that Debian would start is not needed.
     postgres) has_postgres || debian "PostgreSQL" postgresql util-linux ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;
+    faketime) command -v faketime >/dev/null || debian "faketime, which gives programs a wrong clock" faketime ;;
     iperf3) command -v iperf3 >/dev/null || debian "iperf3, which measures a network" iperf3 ;;
     # Built once, because Debian has no package of it; without its search and its server, which a site of files does not need.
     mdbook) [ -x "$HOME/.cache/tampu/tools/bin/mdbook" ] || command -v mdbook >/dev/null || {

@@ -4,6 +4,8 @@
 //   bench-tango server PORT ELEMENTS          the attribute is tango://127.0.0.1:PORT/bench/event/1/value#dbase=no
 //   bench-tango client PORT [latency]
 //
+// BENCH_TANGO_HOST names another address of the server than 127.0.0.1, for both.
+//
 // Built by `make bench-tango` with g++ -O3; Debian has Tango as libtango-dev. All settings are Tango's defaults, including high-water marks.
 
 #include <algorithm>
@@ -34,6 +36,12 @@ const Tango::DevLong no_event = INT_MIN;
 
 // Output for our lines. Tango may write to stdout; its text goes to stderr.
 std::FILE* out;
+
+// Address of the server's host.
+std::string host() {
+    const char* const named = std::getenv("BENCH_TANGO_HOST");
+    return named != nullptr ? named : "127.0.0.1";
+}
 
 uint64_t now_ns() {
     timespec now;
@@ -136,7 +144,7 @@ void push(Tango::DeviceImpl& to, std::atomic<bool>& stop, uint64_t rate, bool cl
 
 void serve_lines(Tango::DeviceImpl& to, unsigned port) {
     omni_thread::ensure_self self;
-    std::fprintf(out, "{\"ready\":\"tango://127.0.0.1:%u/%s/%s#dbase=no\",\"tango\":\"%s\"}\n", port, device_name, attribute_name, Tango::TgLibVers);
+    std::fprintf(out, "{\"ready\":\"tango://%s:%u/%s/%s#dbase=no\",\"tango\":\"%s\"}\n", host().c_str(), port, device_name, attribute_name, Tango::TgLibVers);
     std::fflush(out);
     std::vector<Tango::DevLong> marker(elements);
     std::string name = attribute_name, line;
@@ -169,7 +177,7 @@ void serve_lines(Tango::DeviceImpl& to, unsigned port) {
 }
 
 int server(unsigned port) {
-    std::string at = "giop:tcp:127.0.0.1:" + std::to_string(port);
+    std::string at = "giop:tcp:" + host() + ":" + std::to_string(port);
     // Tango keeps references to these, so they live as long as the process.
     static std::vector<std::string> words{"bench-tango", "bench", "-nodb", "-dlist", device_name, "-ORBendPoint", at};
     static std::vector<char*> arguments;
@@ -270,7 +278,7 @@ private:
 };
 
 int client(unsigned port, bool latency) {
-    std::string name = "tango://127.0.0.1:" + std::to_string(port) + "/" + device_name + "#dbase=no";
+    std::string name = "tango://" + host() + ":" + std::to_string(port) + "/" + device_name + "#dbase=no";
     Tango::DeviceProxy proxy(name);
     // Tango may still call it while the process ends.
     static Reader* const reader = new Reader(latency);

@@ -105,13 +105,15 @@ def free_port():
 class Bench:
     """A running server and its clients."""
 
-    def __init__(self, command, elements, clients, latency=False):
+    def __init__(self, command, elements, clients, latency=False, places=None):
+        # `places` has what each process is started by, in a namespace for instance: the server's first.
         port, self.marks, self.peers = free_port(), 0, []
+        places = places or [[]] * (clients + 1)
         try:
-            self.server = self._start(command + ["server", str(port), str(elements)])
+            self.server = self._start(places[0] + command + ["server", str(port), str(elements)])
             self.version = self.server.must("ready")["tango"]
             more = ["latency"] if latency else []
-            self.clients = [self._start(command + ["client", str(port)] + more) for _ in range(clients)]
+            self.clients = [self._start(places[1 + at] + command + ["client", str(port)] + more) for at in range(clients)]
             for client in self.clients:
                 client.must("ready")
             self.settle()

@@ -272,9 +272,9 @@ pub fn links(picture: &Picture) -> Vec<LinkRow<'_>> {
     rows
 }
 
-/// Writes a time in ns as milliseconds.
+/// Writes a time in ns as milliseconds, a longer one as seconds.
 pub fn milliseconds(ns: f64) -> String {
-    format!("{:.3} ms", ns / 1e6)
+    if ns.abs() < 1e9 { format!("{:.3} ms", ns / 1e6) } else { format!("{:.1} s", ns / 1e9) }
 }
 
 /// Writes a number of seconds with its largest two units.

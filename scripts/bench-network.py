@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""The paper's table of events between hosts: Tampu beside Tango, over links of 100 Mbit/s, 1 Gbit/s and 10 Gbit/s.
+
+    bench-network.py [--links 100,1000,10000] [--elements 1,1024,262144] [--cells 1x1,2x2,5x5,10x5] [--seconds 3] [--no-tango] [--json]
+    bench-network.py --members 1000 --on 10
+
+Each host is a network namespace with a boot id, a hub with the role node, and a certificate of its own. All hosts are joined by a bridge;
+each link is held to its rate at both ends by `tc tbf`. One server pushes one attribute of 1, 1024 or 262144 DevLong; a cell NxH has N clients
+on H other hosts. Both systems run in turn, in the same cell. Tango's server and clients have its defaults, without a database.
+
+A row has the events a second at the slowest client, the payload as a share of the server's link (one copy a host), the bytes that each
+receiving host got a second per byte of payload, processor time of the server, its hub, the clients and their hubs in s per s, and what
+was lost. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
+os.environ.setdefault("TAMPU_BIN", os.path.join(TARGET, "release", "tampu"))
+sys.path[:0] = [os.path.join(HERE, "..", "tests", "peers"), os.path.join(HERE, "..", "benches", "peers")]
+
+# pylint: disable=wrong-import-position
+from cable_cut import certify, key_file
+from hub import Place, isolated, sh, until
+import tango_table
+
+PORT = 7447
+# The paper's figures for remote clients stand in benches/RESULTS.md; this run prints its own only.
+TITLES = "link      DevLong   clients@hosts  system      events/s   payload   wire/payload   CPU server+hub  clients+hubs   lost"
+
+
+def address(host):
+    """Returns the address of a host, by its number from 0."""
+    return f"10.88.0.{host + 1}"
+
+
+class Network:
+    """Hosts joined by a bridge."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        # `ip netns` keeps its names below /run, which is not ours everywhere.
+        sh("mount -t tmpfs tampu /run && mkdir -p /run/netns && ip link set lo up")
+        sh("ip link add bridge type bridge && ip link set bridge up")
+        for host in range(hosts):
+            sh(f"ip netns add h{host} && ip link add wire netns h{host} type veth peer name port{host}")
+            sh(f"ip link set port{host} master bridge up && ip -n h{host} address add {address(host)}/24 dev wire")
+            sh(f"ip -n h{host} link set wire up && ip -n h{host} link set lo up")
+
+    def hold(self, megabits):
+        """Holds each link to a rate in both directions."""
+        # The bucket lasts for 4 ms, at least for one long packet of the kernel.
+        burst = max(megabits * 1_000_000 // 8 // 250, 131_072)
+        shape = f"root tbf rate {megabits}mbit burst {burst} limit {max(4 * burst, 1 << 20)}"
+        for host in range(self.hosts):
+            sh(f"tc qdisc replace dev port{host} {shape} && ip netns exec h{host} tc qdisc replace dev wire {shape}")
+
+    def received(self, host):
+        """Returns the bytes that a host has received so far."""
+        said = subprocess.run(["ip", "-n", f"h{host}", "-j", "-s", "link", "show", "wire"], check=True, capture_output=True, text=True)
+        return json.loads(said.stdout)[0]["stats64"]["rx"]["bytes"]
+
+
+def cpu(pid):
+    """Returns the processor time of a process so far, s."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def inner(process):
+    """Returns the process itself, below the shells that started it."""
+    pid = process.pid
+    while True:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as children:
+            below = children.read().split()
+        if not below:
+            return pid
+        pid = int(below[0])
+
+
+class Site:
+    """A hub with the role node on each host; the first host is the server's."""
+
+    def __init__(self, hosts):
+        self.places = [Place("site", netns=f"h{host}") for host in range(hosts)]
+        for place in self.places:
+            place.environment["TAMPU_DATA_DIR"] = place.data
+        certify(*((place, address(host)) for host, place in enumerate(self.places)))
+        self.hubs = []
+        for host, place in enumerate(self.places):
+            way = ["--lan", f"{address(0)}:{PORT}"] if host == 0 else ["--peer", f"{address(0)}:{PORT}"]
+            self.hubs.append(place.up("--roles", "node", *way, "--key-file", key_file(place, "a key of the site")))
+
+        def joined():
+            said = self.places[0].run("site", "hosts", "--json", check=False)
+            return said.returncode == 0 and len(said.stdout.splitlines()) == hosts
+
+        until("all hosts see one another", joined, 60)
+
+    def part(self, host, *arguments):
+        """Starts a part of a measurement on a host."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        return self.places[host].start("perf", "part", *arguments, **pipes)
+
+    def cpu(self, hosts):
+        """Returns the processor time of the hubs of these hosts, s."""
+        return sum(cpu(inner(self.hubs[host])) for host in hosts)
+
+    def close(self):
+        """Ends all."""
+        for place in self.places:
+            place.close()
+
+
+def report(process):
+    """Returns the next report of a part."""
+    line = process.stdout.readline()
+    if not line:
+        sys.exit(f"FAILED: a part of the measurement ended: {' '.join(process.args[-6:])}")
+    return json.loads(line)
+
+
+def where(clients, hosts):
+    """Returns the host of each client."""
+    return [1 + client % hosts for client in range(clients)]
+
+
+def tampu(site, network, size, clients, hosts, seconds):
+    """Measures one cell with Tampu."""
+    places = where(clients, hosts)
+    subscribers = [site.part(host, "subscriber", f"client-{at}", "1", "streamed") for at, host in enumerate(places)]
+    server = site.part(0, "publisher", str(seconds), str(size), str(clients), "0", "1", "streamed")
+    try:
+        for subscriber in subscribers:
+            report(subscriber)
+        far = sorted(set(places))
+        before = [network.received(host) for host in far]
+        hubs = site.cpu([0]), site.cpu(far)
+        server.stdin.write("begin\n")
+        server.stdin.flush()
+        pushed = report(server)
+        for subscriber in subscribers:
+            subscriber.stdin.close()
+        got = [report(subscriber) for subscriber in subscribers]
+        wire = [network.received(host) - since for host, since in zip(far, before)]
+        server_hub, client_hubs = site.cpu([0]) - hubs[0], site.cpu(far) - hubs[1]
+    finally:
+        for process in (*subscribers, server):
+            if not process.stdin.closed:
+                process.stdin.close()
+            process.wait()
+    elapsed = max([pushed["elapsed_s"]] + [client["elapsed_s"] for client in got])
+    payload = pushed["pushed"] * size
+    return {
+        "events_per_s": min(client["received"] for client in got) / elapsed,
+        "wire_per_payload": max(wire) / max(payload, 1),
+        "cpu_server": (pushed["cpu_s"] + server_hub) / elapsed,
+        "cpu_clients": (sum(client["cpu_s"] for client in got) + client_hubs) / elapsed,
+        "lost": sum(max(pushed["pushed"] - client["received"], 0) for client in got),
+        "wrong": sum(client["wrong"] for client in got),
+        "latency_us_p50": max(client["latency_us_p50"] for client in got),
+    }
+
+
+def tango(network, elements, clients, hosts, seconds):
+    """Measures one cell with Tango's C++ library."""
+    os.environ["BENCH_TANGO_HOST"] = address(0)
+    places = where(clients, hosts)
+    inside = [["ip", "netns", "exec", f"h{host}"] for host in [0, *places]]
+    with tango_table.Bench(tango_table.commands(["tango"])["tango"], elements, clients, places=inside) as bench:
+        far = sorted(set(places))
+        before = [network.received(host) for host in far]
+        sent, reports = bench.run("start 0", seconds)
+        wire = [network.received(host) - since for host, since in zip(far, before)]
+        cell = tango_table.figures(sent, reports)
+    lasted = max((sent["last_ns"] - sent["first_ns"]) / 1e9, 1e-9)
+    payload = max(report["received"] for report in reports) * elements * 4
+    return {
+        "events_per_s": cell["events_per_s"],
+        "wire_per_payload": max(wire) / max(payload, 1),
+        "cpu_server": cell["server_cpu_s"] / lasted,
+        "cpu_clients": cell["clients_cpu_s"] / lasted,
+        "lost": cell["lost"],
+        "wrong": cell["wrong"],
+    }
+
+
+def show(row, as_json):
+    """Prints a row."""
+    if as_json:
+        print(json.dumps(row), flush=True)
+        return
+    share = f"{100 * row['payload_share']:.1f} %"
+    print(
+        f"{row['link_mbit']:>6} Mb {row['elements']:>8}   {row['clients']:>7}@{row['hosts']:<5}  {row['system']:<8} {row['events_per_s']:>11.1f}"
+        f" {share:>9} {row['wire_per_payload']:>12.3f} {row['cpu_server']:>16.2f} {row['cpu_clients']:>13.2f} {row['lost']:>8}",
+        flush=True,
+    )
+    if row["wrong"]:
+        print(f"WRONG {row['wrong']}", flush=True)
+
+
+def events(asked):
+    """Measures the table of events."""
+    cells = [tuple(int(number) for number in cell.split("x")) for cell in asked.cells.split(",")]
+    network = Network(1 + max(hosts for _, hosts in cells))
+    site = Site(network.hosts)
+    wrong = 0
+    try:
+        if not asked.json:
+            print(TITLES, flush=True)
+        for megabits in (int(link) for link in asked.links.split(",")):
+            network.hold(megabits)
+            for elements in (int(count) for count in asked.elements.split(",")):
+                for clients, hosts in cells:
+                    systems = {"tampu": lambda: tampu(site, network, 4 * elements, clients, hosts, asked.seconds)}
+                    if not asked.no_tango:
+                        systems["tango"] = lambda: tango(network, elements, clients, hosts, asked.seconds)
+                    for system, measure in systems.items():
+                        row = {"link_mbit": megabits, "elements": elements, "clients": clients, "hosts": hosts, "system": system}
+                        row.update(measure())
+                        row["payload_share"] = row["events_per_s"] * 4 * elements * hosts * 8 / (megabits * 1e6)
+                        wrong += row["wrong"]
+                        if system == "tampu":
+                            wrong += row["lost"]
+                        show(row, asked.json)
+    finally:
+        site.close()
+    if wrong:
+        sys.exit("FAILED: Tampu lost events, or some were wrong")
+
+
+def usage(pid):
+    """Returns the resident and the proportional memory of a process, bytes."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
+        fields = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in rollup if line.split()[-1] == "kB"}
+    return fields["Rss"], fields["Pss"]
+
+
+def members(asked):
+    """Measures many idle processes on several hosts."""
+    network = Network(asked.on)
+    network.hold(1000)
+    site = Site(network.hosts)
+    try:
+        began = time.monotonic()
+        processes = [site.part(at % asked.on, "member", f"member-{at}", str(asked.members)) for at in range(asked.members)]
+        started = time.monotonic() - began
+        slowest = max(report(process)["knew_all_s"] for process in processes)
+        knew_all = time.monotonic() - began
+        pids, hubs = [inner(process) for process in processes], [inner(hub) for hub in site.hubs]
+        spent = sum(map(cpu, pids)), sum(map(cpu, hubs))
+        wire = sum(network.received(host) for host in range(asked.on))
+        time.sleep(asked.idle)
+        idle = sum(map(cpu, pids)) - spent[0], sum(map(cpu, hubs)) - spent[1]
+        wire = sum(network.received(host) for host in range(asked.on)) - wire
+        memory = [usage(pid) for pid in pids]
+        row = {
+            "processes": asked.members, "hosts": asked.on, "starting_s": round(started, 2), "all_know_all_s": round(knew_all, 2),
+            "slowest_process_s": round(slowest, 2),
+            "rss_mb_each": round(sum(rss for rss, _ in memory) / len(memory) / 1e6, 2),
+            "pss_mb_each": round(sum(pss for _, pss in memory) / len(memory) / 1e6, 2),
+            "hub_rss_mb": [round(usage(pid)[0] / 1e6, 1) for pid in hubs],
+            "idle_percent_of_a_core": {"processes": round(100 * idle[0] / asked.idle, 1), "hubs": round(100 * idle[1] / asked.idle, 1)},
+            "idle_bytes_a_second_and_host": round(wire / asked.idle / asked.on),
+        }
+        print(json.dumps(row), flush=True)
+        for process in processes:
+            process.stdin.close()
+    finally:
+        site.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--links", default="100,1000,10000", help="rates of the links, Mbit/s")
+    parser.add_argument("--elements", default="1,1024,262144", help="DevLong of a value")
+    parser.add_argument("--cells", default="1x1,2x1,2x2,5x1,5x5,10x1,10x2,10x5", help="clients x hosts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="time of each measurement")
+    parser.add_argument("--no-tango", action="store_true", help="Tampu alone")
+    parser.add_argument("--members", type=int, help="measure so many idle processes instead")
+    parser.add_argument("--on", type=int, default=10, help="with --members: the number of hosts")
+    parser.add_argument("--idle", type=float, default=10.0, help="with --members: the idle time that is measured, s")
+    parser.add_argument("--json", action="store_true", help="JSON objects, one a line")
+    asked = parser.parse_args()
+    isolated()
+    if asked.members:
+        members(asked)
+    else:
+        events(asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""A site of four hosts as docs/operate/several-hosts.md sets it up, each in a network namespace with a boot id of its own.
+
+`tampu site` and `tampu doctor --site` see all of them. While 1 % of the packets are lost and each takes 50 ms, programs on three hosts log and
+publish: each record is in the archive once, and each event came or was told. Two collectors keep the same records. A host whose clock is
+an hour ahead is found.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+
+from cable_cut import key_file
+from far_life import Publisher, Subscriber, kill
+from event_cable_cut import told_numbers
+from hub import Load, Place, check, isolated, once_each, until
+from wire import Wire, address
+
+HOSTS = ("archive", "control", "antenna", "store")
+KEY = "a key of the site"
+
+
+def rows(place, *arguments):
+    """The JSON lines of a command."""
+    said = place.run(*arguments, "--json", check=False)
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def main():
+    isolated()
+    print("site_of_hosts", flush=True)
+    wire = Wire(7, "abcd")
+    places = {name: Place("alma", netns=netns) for name, netns in zip(HOSTS, "abcd")}
+    archive, control, antenna, store = places.values()
+    try:
+        # Three commands a host: certificates on the first, one directory to copy, the hub.
+        archive.run("cert", "init", "--data", archive.data, "--name", address("a"))
+        for name, netns in zip(HOSTS[1:], "bcd"):
+            archive.run("cert", "host", name, "--data", archive.data, "--name", address(netns))
+            made = os.path.join(archive.data, "alma", "authority", "hosts", name)
+            shutil.copytree(made, os.path.join(places[name].data, "alma", "cert"))
+        archive.up("--lan", f"{address('a')}:7447", "--key-file", key_file(archive, KEY))
+        join = ("--peer", f"{address('a')}:7447", "--key-file")
+        control.up("--roles", "node", *join, key_file(control, KEY))
+        store.up("--roles", "node,collector", *join, key_file(store, KEY))
+        # A clock that is wrong, as the programs of that host see it.
+        right = list(antenna.prefix)
+        antenna.prefix = [*right, "faketime", "-f", "+3600s"]
+        antenna.environment["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
+        hub = antenna.up("--roles", "node", *join, key_file(antenna, KEY))
+
+        print("the whole site is seen from one host", flush=True)
+        hosts = until("all hosts answer", lambda: (found := rows(control, "site")) and len(found) == 4 and found, 60)
+        check("each by the name in its certificate", set(HOSTS[1:]) < {host["proved"] for host in hosts})
+        ahead = {host["proved"]: host["offset_ns"] / 1e9 for host in hosts}
+        check("the wrong clock is 3600 s ahead", abs(ahead["antenna"] - 3600) < 1 and all(abs(s) < 1 for n, s in ahead.items() if n != "antenna"))
+        said = control.run("doctor", "--site", check=False)
+        check("doctor names it and fails", said.returncode == 1 and "antenna is " in said.stdout)
+        antenna.prefix = right
+        kill(antenna, hub)
+        antenna.up("--roles", "node", *join, key_file(antenna, KEY))
+        until("the clock is right again", lambda: control.run("doctor", "--site", check=False).returncode == 0, 60)
+        print(*("    " + line for line in control.run("site").stdout.splitlines()), sep="\n", flush=True)
+
+        print("1 % of the packets are lost, and each takes 50 ms", flush=True)
+        seen = Subscriber(archive)
+        source = Publisher(antenna, "counter")
+        until("values come", lambda: len(seen.numbers()) > 10)
+        wire.loss, wire.delay = 0.01, 0.05
+        loads = {name: Load(places[name], name, per_second=200, seconds=10) for name in ("control", "antenna", "store")}
+        for load in loads.values():
+            load.finish()
+        source.end()
+        last = source.number
+        until("the last value comes", lambda: any(line.get("value") == last for line in list(seen.lines)), 60)
+        wire.loss, wire.delay = 0.0, 0.0
+        print(f"  {wire.lost} of {wire.carried + wire.lost} packets were lost", flush=True)
+        check("packets were lost", wire.lost > 10)
+        for name, load in loads.items():
+            check(f"the records of {name} are in the archive once", once_each(archive.messages(name), load.expected))
+        life = seen.lines[-1]["incarnation"]
+        of_life = [line for line in seen.lines if line["incarnation"] == life]
+        numbers = {line["number"] for line in of_life if "value" in line}
+        told = {number for line in of_life for number in told_numbers(line)} - numbers
+        missing = set(range(min(number for number in numbers if number > 0), max(numbers))) - numbers - told
+        print(f"  {len(numbers)} events came, {len(told)} were told as missed, {len(missing)} are unaccounted for", flush=True)
+        check("each event came or was told", not missing)
+
+        print("traffic between the hosts", flush=True)
+        links = rows(control, "site", "links", "--interval", "200ms")
+        check("both ends of each link are listed", len(links) == 6 and all(link["sent"] and link["received"] for link in links))
+        print(*("    " + line for line in control.run("site", "links").stdout.splitlines()), sep="\n", flush=True)
+        files = subprocess.run(["find", os.path.join(store.data, "alma", "log"), "-type", "f"], capture_output=True, text=True, check=False)
+        check("the second collector keeps records as well", files.stdout.strip() != "")
+    finally:
+        for place in places.values():
+            place.close()
+
+
+if __name__ == "__main__":
+    main()
