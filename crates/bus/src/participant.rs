@@ -74,6 +74,8 @@ struct Registry {
     questions: Vec<Box<dyn Question>>,
     /// Time of the last heartbeats, in monotonic ns.
     last_beat: u64,
+    /// Time of the last heartbeats to all readers.
+    last_beat_to_all: u64,
     guards: Vec<Guard>,
     /// True once the readers are known that were on the bus before this process.
     knows_first_readers: bool,
@@ -290,6 +292,11 @@ impl Participant {
     /// Returns all present processes on the bus, including this one.
     pub fn sources(&self) -> Vec<SourceInfo> {
         self.shared.sources()
+    }
+
+    /// Reports if this process is on the bus.
+    pub fn is_present(&self, process: Incarnation) -> bool {
+        lock(&self.shared.registry).sources.contains_key(&process)
     }
 
     /// Returns the numbers of entries that this process keeps about the processes on the bus.

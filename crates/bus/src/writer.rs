@@ -168,6 +168,13 @@ impl Writer {
         self.stream.write(sample, false)
     }
 
+    /// Shares the time to wait for readers with another writer: both together wait at most its `max_wait` of every
+    /// `wait_period`. It is for a program that writes the same samples to several streams.
+    pub fn share_waits_of(&self, other: &Writer) {
+        let budget = lock(&other.stream.outbox).budget();
+        lock(&self.stream.outbox).share_budget(budget);
+    }
+
     /// Writes a sample that is sent at once.
     pub fn write_urgent(&self, sample: &[u8]) -> Result<Written, WriteError> {
         self.stream.write(sample, true)

@@ -14,7 +14,7 @@ use tampu_types::{
     event::{AttributeConfig, AttributeName, AttributePattern, Criteria, EventView, Quality, view::OwnedEvent},
 };
 
-use crate::topics;
+use crate::{filter::Filter, topics};
 
 /// Most attributes that are described in one part of an answer.
 pub(crate) const PART: usize = 500;
@@ -59,9 +59,44 @@ pub struct Refresh {
     pub token: u64,
     /// Numbers of the attributes whose current values the server writes into their streams.
     pub attributes: Vec<u32>,
+    /// A process that reads the stream of its host. The server writes the values and the following events there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reader: Option<Incarnation>,
+    /// Events of these attributes that the reader wants.
+    #[serde(skip_serializing_if = "Wanted::is_default")]
+    pub wanted: Wanted,
+    /// True if the reader also wants the first events of these attributes, as far as the server still has them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_start: bool,
+    /// Attributes that the reader wants no longer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<u32>,
     /// True if the server must write all its declarations again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub names: bool,
+}
+
+/// Events of an attribute that a reader on another host wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    /// Bits of the kinds of events.
+    pub kinds: u32,
+    /// Conditions on readings.
+    #[serde(skip_serializing_if = "Filter::is_default")]
+    pub filter: Filter,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted { kinds: u32::MAX, filter: Filter::default() }
+    }
+}
+
+impl Wanted {
+    fn is_default(&self) -> bool {
+        *self == Wanted::default()
+    }
 }
 
 /// Asks an incarnation to write all its declarations again, because some were lost. They arrive through its stream.

@@ -42,10 +42,10 @@ use self::{
 pub use self::{
     directory::AttributeOwner,
     event::{AttributeInfo, Event, Update},
-    filter::Filter,
     options::SubscribeOptions,
     subscription::{EventStream, LatestValues, Subscription, SubscriptionStats},
 };
+pub use crate::filter::Filter;
 use crate::{ask, server::Workers, topics};
 
 mod binding;
@@ -54,7 +54,6 @@ mod commands;
 mod directory;
 mod early;
 mod event;
-mod filter;
 mod options;
 mod route;
 mod sink;
@@ -123,7 +122,7 @@ impl Client {
         let shared = Arc::new(ClientState {
             clock: participant.clock(),
             commands: Arc::new(SubscriptionCommands::new(reader.alarm())),
-            directory: Mutex::new(Directory::new(settings.max_stream_workers)),
+            directory: Mutex::new(Directory::new(settings.max_stream_workers, participant.incarnation().boot)),
             next_id: AtomicU64::new(1),
             stop: AtomicBool::new(false),
             refused: AtomicU64::new(0),

@@ -109,6 +109,7 @@
 pub mod ask;
 pub mod client;
 pub mod criteria;
+mod filter;
 pub mod history;
 mod join;
 mod precedence;

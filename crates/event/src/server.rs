@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! push -> criteria -> number, encode -> the server's stream (one for all small attributes) -> the bus
-//!                                    \-> the attribute's own stream (large, or acknowledged)
+//!                                    |-> the attribute's own stream (large, or acknowledged)
+//!                                    '-> the streams of other hosts whose processes want it
 //! keeper: questions (first values, lists, criteria), declarations, conflicts with other servers
 //! poller: polls that are due
 //! ```
@@ -32,8 +33,14 @@ use tampu_types::{
 use tampu_workers::WorkerThread;
 
 use self::{
-    attribute::AttributeHandle, conflicts::OtherDeclarations, poll::Polls, published::PublishedAttribute,
-    questions::QuestionQueue, server_state::ServerState,
+    attribute::AttributeHandle,
+    conflicts::OtherDeclarations,
+    early_events::{EarlyBytes, EarlyEvents},
+    host_stream::HostStreams,
+    poll::Polls,
+    published::PublishedAttribute,
+    questions::QuestionQueue,
+    server_state::ServerState,
 };
 pub use self::{
     attribute::{Attribute, EventLoan, PushError, PushReceipt, Pushed},
@@ -46,6 +53,9 @@ use crate::topics;
 mod attribute;
 mod attribute_state;
 mod conflicts;
+mod early_events;
+mod host_route;
+mod host_stream;
 mod options;
 mod poll;
 mod published;
@@ -82,6 +92,8 @@ impl Server {
             clock: participant.clock(),
             shared_writer: Arc::new(shared_writer),
             names,
+            hosts: HostStreams::default(),
+            early: EarlyBytes::default(),
             table: Mutex::default(),
             others: Mutex::new(others),
             services: QuestionQueue::default(),
@@ -143,7 +155,12 @@ impl Server {
             return Err(DeclareError::TooMany);
         }
         let out = shared.out(index, &config, options)?;
-        let inner = Arc::new(PublishedAttribute::new(index, config, options, out));
+        let early = match out.own {
+            // Readers on other hosts read the same stream.
+            true => EarlyEvents::none(),
+            false => EarlyEvents::since(shared.clock.monotonic(), shared.early.clone()),
+        };
+        let inner = Arc::new(PublishedAttribute::new(index, config, options, out, early));
         shared.declare_again(&mut table, &inner, Presence::Declared)?;
         table.by_name.insert(inner.name.folded().into(), index);
         table.by_index.push(Some(inner.clone()));
@@ -171,6 +188,7 @@ impl Server {
     /// Sends the samples that wait for a batch, without blocking.
     pub fn send_now(&self) {
         self.shared.shared_writer.send_now();
+        self.shared.hosts.send_now();
     }
 }
 
@@ -189,10 +207,30 @@ impl Drop for Server {
     }
 }
 
+/// Ends the wishes of processes that are gone, and drops first events whose time is over.
+fn look_after_hosts(shared: &ServerState) {
+    let now = shared.clock.monotonic();
+    let Some(gone) = shared.hosts.look(&shared.participant, now) else { return };
+    let has_early = shared.early.load(Ordering::Relaxed) > 0;
+    if gone.is_empty() && !has_early {
+        return;
+    }
+    let all: Vec<Arc<PublishedAttribute>> = shared.table.lock().by_index.iter().flatten().cloned().collect();
+    for inner in all {
+        if has_early {
+            inner.state.lock().early.expire(now);
+        }
+        if !gone.is_empty() {
+            inner.release(|(process, _)| gone.contains(&process));
+        }
+    }
+}
+
 /// Does the keeper's work once. Returns whether more questions may wait.
 fn keep(shared: &ServerState) -> bool {
     shared.read_others(&mut shared.others.lock());
     let answered = services::answer_one(shared);
+    look_after_hosts(shared);
     let mut table = shared.table.lock();
     if table.declared > topics::NAMES_KEPT / 2 {
         shared.declare_all(&mut table);

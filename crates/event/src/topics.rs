@@ -9,7 +9,7 @@ use tampu_types::{
 
 /// Topic on which every server declares its attributes.
 pub const NAMES: &str = "event-names";
-/// Topic filter of the shared streams of all servers.
+/// Topic filter of the shared streams of all servers, without their streams for other hosts.
 pub const ALL_SHARED: &str = "event/*";
 /// Topic filter of all separate streams of attributes.
 pub const ALL_OWN: &str = "event-own/**";
@@ -31,6 +31,17 @@ pub const DECLARATION: TypeTag = TypeTag { id: DECLARATION_TYPE, version: VERSIO
 /// Returns the stream that a server's attributes share.
 pub fn shared(source: &SourceName) -> String {
     format!("event/{}", escape(source.as_str()))
+}
+
+/// Returns the stream of a server for the processes of another host. It has the events of small attributes that a process
+/// there wants.
+pub fn of_host(source: &SourceName, boot: u32) -> String {
+    format!("event/{}/{boot:08x}", escape(source.as_str()))
+}
+
+/// Returns the topic filter of the streams of all servers for one host.
+pub fn all_of_host(boot: u32) -> String {
+    format!("event/*/{boot:08x}")
 }
 
 /// Returns the separate stream of an attribute of a server.

@@ -239,6 +239,12 @@ pub const BOUNDS: &[Bound] = &[
         Other("64"),
         "attributes of further servers share two readers",
     ),
+    bound(
+        Events,
+        "first events of a server's attributes, kept for 5 s for other hosts",
+        Constant("event/src/server/early_events.rs", "EARLY_BYTES", "4 << 20", "4 MiB"),
+        "older subscribers on other hosts are told the numbers of the events that they missed",
+    ),
     bound(Events, "queue of an event stream", Other("the subscriber's option"), "the oldest event is dropped and counted"),
     bound(
         Events,

@@ -76,22 +76,27 @@ impl Shared {
         next.min(self.settle_doubts(now))
     }
 
-    /// Sends the heartbeats that are due; returns the time of the next ones.
+    /// Sends the heartbeats that are due; returns the time of the next ones. Between the heartbeats of an idle writer, only
+    /// readers that have not acknowledged everything get one: other hosts need not hear of a reader here that is behind.
     fn beat(&self, streams: &[Arc<Stream>], now: u64) -> u64 {
         let at_once = self.links.beat_now.swap(false, Ordering::AcqRel);
         let unacked = streams.iter().any(|stream| stream.wants_word());
         let period = if unacked { BEAT_UNACKED } else { BEAT_IDLE };
-        let last = lock(&self.registry).last_beat;
+        let (last, last_to_all) = {
+            let registry = lock(&self.registry);
+            (registry.last_beat, registry.last_beat_to_all)
+        };
         if !at_once && now < last + period {
             return last + period;
         }
+        let to_all = at_once || now >= last_to_all + BEAT_IDLE;
         let mut offers: HashMap<Incarnation, Vec<Offer>> = HashMap::new();
         let mut done = Vec::new();
         // Until then, a reader may come that is entitled to a stream that has ended.
         let knows_readers = lock(&self.registry).knows_first_readers;
         for stream in streams {
-            let owed = stream.offers(|to, offer| offers.entry(to).or_default().push(offer));
-            if stream.closed.load(Ordering::Acquire) && !owed && knows_readers {
+            let owed = stream.offers(to_all, |to, offer| offers.entry(to).or_default().push(offer));
+            if to_all && stream.closed.load(Ordering::Acquire) && !owed && knows_readers {
                 done.push(stream.id);
             }
         }
@@ -104,10 +109,13 @@ impl Shared {
         self.send_beats(offers, streams);
         let mut registry = lock(&self.registry);
         registry.last_beat = now;
+        if to_all {
+            registry.last_beat_to_all = now;
+        }
         done.iter().for_each(|id| {
             registry.streams.remove(id);
         });
-        now + period
+        (now + period).min(if to_all { now } else { last_to_all } + BEAT_IDLE)
     }
 
     fn send_beats(&self, offers: HashMap<Incarnation, Vec<Offer>>, streams: &[Arc<Stream>]) {

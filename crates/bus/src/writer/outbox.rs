@@ -145,6 +145,16 @@ impl Outbox {
         }
     }
 
+    /// Returns the time that the stream may still wait, for another stream to share.
+    pub fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
+    /// Shares the time to wait for readers with another stream.
+    pub fn share_budget(&mut self, budget: Budget) {
+        self.budget = budget;
+    }
+
     /// Returns the number of the next sample.
     pub fn next(&self) -> u64 {
         self.header.next()

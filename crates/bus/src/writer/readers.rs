@@ -72,14 +72,14 @@ impl Stream {
         }
     }
 
-    /// Passes an offer for each participant that reads this stream to `put`. Returns true if a reader has yet to
-    /// acknowledge.
-    pub fn offers(&self, mut put: impl FnMut(Incarnation, Offer)) -> bool {
+    /// Passes an offer for each participant that reads this stream to `put`; without `to_all`, only for readers that have yet
+    /// to acknowledge. Returns true if there is one.
+    pub fn offers(&self, to_all: bool, mut put: impl FnMut(Incarnation, Offer)) -> bool {
         let answer_now = self.answer_now.swap(false, Ordering::AcqRel);
         let announces = matches!(*lock(&self.batches_at), Batches::Ring(_));
         let mut outbox = lock(&self.outbox);
         self.send_unsent(&mut outbox);
-        for (incarnation, reader, start, watches) in outbox.offers() {
+        for (incarnation, reader, start, watches) in outbox.offers(to_all || answer_now) {
             let offer = Offer {
                 reader,
                 stream: self.id,

@@ -72,13 +72,18 @@ impl Binding {
         self.state == State::Waiting
     }
 
-    /// Handles an event with a reading.
-    pub fn event(&mut self, number: u64) -> Notices {
+    /// Returns whether every event from the first on is wanted, as the subscription is older than the attribute.
+    pub fn is_fresh(&self) -> bool {
+        matches!(self.state, State::Fresh(_))
+    }
+
+    /// Handles an event with a reading. `left_out` is the number of events directly before it that are not in the stream.
+    pub fn event(&mut self, number: u64, left_out: u64) -> Notices {
         match self.state {
             State::Waiting => NOTHING,
             State::Fresh(last) => {
                 self.state = State::Live(number);
-                let missed = missed(last, number);
+                let missed = missed(last, number.saturating_sub(left_out));
                 match self.resumes.take() {
                     Some(_) => [None, Some(Notice { reason: Reason::Resumed, missed: Missed::Unknown, by_kind: false })],
                     None if self.first => [None, Some(Notice { reason: Reason::First, missed, by_kind: false })],
@@ -90,7 +95,7 @@ impl Binding {
                 self.state = State::Live(number);
                 // It says more than the current value that may have been asked for after a loss.
                 self.asked = false;
-                let missed = missed(last, number);
+                let missed = missed(last, number.saturating_sub(left_out));
                 match self.resumes.take() {
                     Some(_) => [None, Some(Notice { reason: Reason::Resumed, missed, by_kind: false })],
                     None => [gap(missed), Some(Notice { reason: Reason::Update, missed: Missed::Nothing, by_kind: true })],
@@ -100,7 +105,7 @@ impl Binding {
     }
 
     /// Handles an event without a reading. It is delivered, and the first value has yet to arrive.
-    pub fn signal(&mut self, number: u64) -> Notices {
+    pub fn signal(&mut self, number: u64, left_out: u64) -> Notices {
         let last = match &mut self.state {
             State::Waiting => return NOTHING,
             State::Fresh(last) | State::Live(last) => last,
@@ -108,14 +113,17 @@ impl Binding {
         if number <= *last {
             return NOTHING;
         }
-        let missed = missed(*last, number);
+        let missed = missed(*last, number.saturating_sub(left_out));
         *last = number;
         [gap(missed), Some(Notice { reason: Reason::Update, missed: Missed::Nothing, by_kind: true })]
     }
 
-    /// Handles the current value that this process requested; `number` is that of the last event.
-    pub fn current(&mut self, number: u64) -> Notices {
+    /// Handles the current value that this process requested; `number` is that of the last event, and the last `left_out`
+    /// events up to it are not in the stream. With `filtered`, the server judges events by this subscription's filter. Then
+    /// every current value is delivered: the server compares the next ones with it.
+    pub fn current(&mut self, number: u64, left_out: u64, filtered: bool) -> Notices {
         self.asked = false;
+        let sent = number.saturating_sub(left_out);
         match self.state {
             State::Waiting | State::Fresh(_) if self.resumes.is_some() => {
                 self.state = State::Live(number);
@@ -129,20 +137,23 @@ impl Binding {
             // The subscription is older than the events behind this value, and did not get them.
             State::Fresh(last) if self.first => {
                 self.state = State::Live(number);
-                [None, Some(Notice { reason: Reason::First, missed: missed(last, number), by_kind: false })]
+                [None, Some(Notice { reason: Reason::First, missed: missed(last, number.min(sent + 1)), by_kind: false })]
             }
             State::Fresh(last) => {
                 self.state = State::Live(number);
-                [gap(missed(last, number + 1)), None]
+                [gap(missed(last, sent + 1)), None]
             }
-            State::Live(last) if number > last => {
+            State::Live(last) if sent > last => {
                 self.state = State::Live(number);
                 self.resumes = None;
                 // The last of the events that are missing is the one whose value this is.
-                let missed = Missed::Exactly(last + 1, number + 1);
-                [gap(missed), Some(Notice { reason: Reason::Resumed, missed: Missed::Nothing, by_kind: false })]
+                [gap(missed(last, sent + 1)), Some(Notice { reason: Reason::Resumed, missed: Missed::Nothing, by_kind: false })]
             }
-            State::Live(_) => {
+            State::Live(last) => {
+                self.state = State::Live(number.max(last));
+                if filtered && number > 0 {
+                    self.resumes.get_or_insert(Missed::Nothing);
+                }
                 let notice = |missed| Notice { reason: Reason::Resumed, missed, by_kind: false };
                 [None, self.resumes.take().map(notice)]
             }
@@ -170,75 +181,94 @@ mod tests {
     #[test]
     fn what_is_older_than_the_first_value_is_not_told_and_nothing_twice() {
         let mut binding = Binding::new(true, false, false);
-        assert_eq!(told(binding.event(4)), []);
-        assert_eq!(told(binding.current(7)), [(Reason::First, Missed::Nothing)]);
-        assert_eq!(told(binding.event(7)), []);
-        assert_eq!(told(binding.current(7)), []);
-        assert_eq!(told(binding.event(8)), [(Reason::Update, Missed::Nothing)]);
-        assert_eq!(told(binding.event(8)), []);
+        assert_eq!(told(binding.event(4, 0)), []);
+        assert_eq!(told(binding.current(7, 0, false)), [(Reason::First, Missed::Nothing)]);
+        assert_eq!(told(binding.event(7, 0)), []);
+        assert_eq!(told(binding.current(7, 0, false)), []);
+        assert_eq!(told(binding.event(8, 0)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(binding.event(8, 0)), []);
     }
 
     #[test]
     fn gaps_are_exact() {
         let mut binding = Binding::new(false, false, false);
-        assert_eq!(told(binding.current(3)), [], "no first value was wanted");
-        assert_eq!(told(binding.event(7)), [(Reason::Gap, Missed::Exactly(4, 7)), (Reason::Update, Missed::Nothing)]);
-        assert_eq!(told(binding.current(9)), [(Reason::Gap, Missed::Exactly(8, 10)), (Reason::Resumed, Missed::Nothing)]);
+        assert_eq!(told(binding.current(3, 0, false)), [], "no first value was wanted");
+        assert_eq!(told(binding.event(7, 0)), [(Reason::Gap, Missed::Exactly(4, 7)), (Reason::Update, Missed::Nothing)]);
+        assert_eq!(
+            told(binding.current(9, 0, false)),
+            [(Reason::Gap, Missed::Exactly(8, 10)), (Reason::Resumed, Missed::Nothing)]
+        );
     }
 
     #[test]
     fn another_life_is_told_from_its_first_event() {
         let mut binding = Binding::new(true, true, true);
-        assert_eq!(told(binding.event(1)), [(Reason::Resumed, Missed::Unknown)]);
-        assert_eq!(told(binding.event(2)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(binding.event(1, 0)), [(Reason::Resumed, Missed::Unknown)]);
+        assert_eq!(told(binding.event(2, 0)), [(Reason::Update, Missed::Nothing)]);
         let mut early = Binding::new(true, false, true);
-        assert_eq!(told(early.event(1)), [(Reason::First, Missed::Nothing)]);
+        assert_eq!(told(early.event(1, 0)), [(Reason::First, Missed::Nothing)]);
         let mut late = Binding::new(true, false, true);
-        assert_eq!(told(late.event(3)), [(Reason::First, Missed::Exactly(1, 3))]);
+        assert_eq!(told(late.event(3, 0)), [(Reason::First, Missed::Exactly(1, 3))]);
     }
 
     #[test]
     fn what_is_no_reading_is_not_taken_for_the_first_value() {
         let mut binding = Binding::new(true, true, true);
-        assert_eq!(told(binding.signal(1)), [(Reason::Update, Missed::Nothing)]);
-        assert_eq!(told(binding.signal(1)), []);
-        assert_eq!(told(binding.event(2)), [(Reason::Resumed, Missed::Unknown)]);
-        assert_eq!(told(binding.signal(4)), [(Reason::Gap, Missed::Exactly(3, 4)), (Reason::Update, Missed::Nothing)]);
-        assert_eq!(told(Binding::new(true, false, false).signal(1)), []);
+        assert_eq!(told(binding.signal(1, 0)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(binding.signal(1, 0)), []);
+        assert_eq!(told(binding.event(2, 0)), [(Reason::Resumed, Missed::Unknown)]);
+        assert_eq!(told(binding.signal(4, 0)), [(Reason::Gap, Missed::Exactly(3, 4)), (Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(Binding::new(true, false, false).signal(1, 0)), []);
     }
 
     #[test]
     fn what_a_life_sent_before_its_first_value_came_is_missing_for_who_was_there() {
         let mut early = Binding::new(true, false, true);
-        assert_eq!(told(early.current(5)), [(Reason::First, Missed::Exactly(1, 5))]);
+        assert_eq!(told(early.current(5, 0, false)), [(Reason::First, Missed::Exactly(1, 5))]);
         let mut nothing_yet = Binding::new(true, false, true);
-        assert_eq!(told(nothing_yet.current(0)), [(Reason::First, Missed::Nothing)]);
+        assert_eq!(told(nothing_yet.current(0, 0, false)), [(Reason::First, Missed::Nothing)]);
         let mut without = Binding::new(false, false, true);
-        assert_eq!(told(without.signal(1)), [(Reason::Update, Missed::Nothing)]);
-        assert_eq!(told(without.current(5)), [(Reason::Gap, Missed::Exactly(2, 6))]);
+        assert_eq!(told(without.signal(1, 0)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(without.current(5, 0, false)), [(Reason::Gap, Missed::Exactly(2, 6))]);
         let mut again = Binding::new(true, true, true);
-        assert_eq!(told(again.current(5)), [(Reason::Resumed, Missed::Unknown)]);
+        assert_eq!(told(again.current(5, 0, false)), [(Reason::Resumed, Missed::Unknown)]);
     }
 
     #[test]
     fn a_silence_before_the_first_value_leaves_it_the_first() {
         for mut binding in [Binding::new(true, false, false), Binding::new(true, false, true)] {
             binding.returned();
-            assert_eq!(told(binding.current(0)), [(Reason::First, Missed::Nothing)]);
+            assert_eq!(told(binding.current(0, 0, false)), [(Reason::First, Missed::Nothing)]);
         }
         let mut fresh = Binding::new(true, false, true);
         fresh.returned();
-        assert_eq!(told(fresh.event(1)), [(Reason::First, Missed::Nothing)]);
+        assert_eq!(told(fresh.event(1, 0)), [(Reason::First, Missed::Nothing)]);
     }
 
     #[test]
     fn after_a_silence_the_next_word_is_told_as_resumed() {
         let mut binding = Binding::new(true, false, false);
-        binding.current(5);
+        binding.current(5, 0, false);
         binding.returned();
-        assert_eq!(told(binding.current(5)), [(Reason::Resumed, Missed::Nothing)]);
+        assert_eq!(told(binding.current(5, 0, false)), [(Reason::Resumed, Missed::Nothing)]);
         binding.returned();
-        assert_eq!(told(binding.event(8)), [(Reason::Resumed, Missed::Exactly(6, 8))]);
-        assert_eq!(told(binding.event(9)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(binding.event(8, 0)), [(Reason::Resumed, Missed::Exactly(6, 8))]);
+        assert_eq!(told(binding.event(9, 0)), [(Reason::Update, Missed::Nothing)]);
+    }
+    #[test]
+    fn what_the_stream_leaves_out_is_not_missing() {
+        let mut binding = Binding::new(true, false, false);
+        assert_eq!(told(binding.current(7, 3, false)), [(Reason::First, Missed::Nothing)]);
+        assert_eq!(told(binding.event(10, 5)), [(Reason::Update, Missed::Nothing)], "5 to 9 were left out");
+        let gap = (Reason::Gap, Missed::Exactly(11, 13));
+        assert_eq!(told(binding.event(15, 2)), [gap, (Reason::Update, Missed::Nothing)], "11 and 12 were lost");
+        assert_eq!(told(binding.signal(19, 3)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(binding.current(22, 3, false)), [], "nothing was lost, and the value is not wanted");
+        assert_eq!(told(binding.event(24, 4)), [(Reason::Update, Missed::Nothing)]);
+        let (gap, resumed) = ((Reason::Gap, Missed::Exactly(25, 28)), (Reason::Resumed, Missed::Nothing));
+        assert_eq!(told(binding.current(29, 2, false)), [gap, resumed]);
+        assert_eq!(told(binding.current(31, 2, true)), [resumed], "the server's filter begins with this value");
+        let mut early = Binding::new(true, false, true);
+        assert_eq!(told(early.current(5, 2, false)), [(Reason::First, Missed::Exactly(1, 4))]);
     }
 }

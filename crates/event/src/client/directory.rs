@@ -111,11 +111,13 @@ pub(super) struct Directory {
     pub to_open: Vec<StreamKey>,
     /// Greatest number of workers for single servers; further servers share the workers of all streams.
     max_stream_workers: usize,
+    /// Boot of this host. Streams of other hosts are read as far as somebody here wants them.
+    boot: u32,
 }
 
 impl Directory {
-    pub fn new(max_stream_workers: usize) -> Directory {
-        Directory { max_stream_workers, ..Directory::default() }
+    pub fn new(max_stream_workers: usize, boot: u32) -> Directory {
+        Directory { max_stream_workers, boot, ..Directory::default() }
     }
 
     pub fn subscribe(&mut self, sub: &Arc<SubscriptionState>) {
@@ -278,7 +280,12 @@ impl Directory {
         let owner = &entry.owners[chosen];
         let (incarnation, attribute) = (owner.source.incarnation, owner.attribute);
         let (in_conflict, redundant) = (entry.in_conflict(), entry.is_redundant());
-        let topic = if owner.own { topics::own(&owner.source.source, attribute) } else { topics::shared(&owner.source.source) };
+        let of_host = !owner.own && incarnation.boot != self.boot;
+        let (topic, all) = match (owner.own, of_host) {
+            (true, _) => (topics::own(&owner.source.source, attribute), topics::ALL_OWN.to_owned()),
+            (false, true) => (topics::of_host(&owner.source.source, self.boot), topics::all_of_host(self.boot)),
+            (false, false) => (topics::shared(&owner.source.source), topics::ALL_SHARED.to_owned()),
+        };
         for interest in &mut entry.interests {
             let here = interest.attached.as_ref().is_some_and(|attachment| attachment.is(incarnation, attribute));
             if !here {
@@ -295,12 +302,11 @@ impl Directory {
                     commands.push(StreamCommand::Unbind { incarnation: life, attribute: number, sub: interest.sub.id, report });
                     self.to_notify.insert(worker);
                 }
-                let key = StreamKey { topics: topic.clone(), reliable: interest.sub.options.reliable };
+                let key = StreamKey { topics: topic.clone(), reliable: interest.sub.options.reliable, of_host };
                 let key = if self.workers.contains_key(&key) || self.workers.len() < self.max_stream_workers {
                     key
                 } else {
-                    let all = if owner.own { topics::ALL_OWN } else { topics::ALL_SHARED };
-                    StreamKey { topics: all.to_owned(), ..key }
+                    StreamKey { topics: all.clone(), ..key }
                 };
                 let to_open = &mut self.to_open;
                 let commands = self.workers.entry(key.clone()).or_insert_with(|| {

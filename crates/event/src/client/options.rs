@@ -2,7 +2,7 @@
 
 use tampu_types::event::{AttributePattern, Kinds};
 
-use super::filter::Filter;
+use crate::filter::Filter;
 
 /// Options of a subscription.
 #[derive(Debug, Clone, PartialEq)]

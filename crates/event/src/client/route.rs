@@ -21,23 +21,31 @@ use super::{
     by_incarnation::ByIncarnation,
     early::EarlySamples,
     event::{AttributeInfo, Event, SampleTimes, source_event},
-    filter::FilterState,
     subscriber::SubscriptionState,
 };
+use crate::{ask::Wanted, filter::FilterState};
 
 pub(super) struct BoundSubscription {
     pub sub: Arc<SubscriptionState>,
     pub binding: Binding,
     pub filter: Option<Box<FilterState>>,
+    /// Number of the last reading that was delivered.
+    pub delivered: u64,
 }
 
 /// Time after a loss within which a further event makes a request for the current value needless, ns.
 const FOLLOWS_SOON: u64 = 20_000_000;
 
+/// Time after which a release is repeated, ns, and the number of repetitions.
+const RELEASE_AGAIN: u64 = 2_000_000_000;
+const RELEASES: u32 = 2;
+
 /// One attribute and the subscriptions bound to it.
 pub(super) struct Route {
     pub info: Arc<AttributeInfo>,
     pub own: bool,
+    /// True if the server leaves out events that no reader on this host wants.
+    pub of_host: bool,
     pub bound: Vec<BoundSubscription>,
     /// Last sample of a separate stream, while a subscription waits for the current value.
     pub kept: Option<(u64, Vec<u8>)>,
@@ -52,6 +60,10 @@ pub(super) struct Source {
     pub suspect_loss: bool,
     /// Attributes whose current value should be requested.
     pub wanted: Vec<u32>,
+    /// Attributes that the server should write to the stream of this host no longer.
+    pub released: Vec<u32>,
+    /// The same that were told already, the time of the next repetition, and how often it is repeated.
+    pub released_before: Vec<(u64, u32, Vec<u32>)>,
     /// Time of the next request and the attributes it names.
     pub asked: Option<(u64, Vec<u32>)>,
     /// Time until the pending request is repeated, ns.
@@ -73,9 +85,41 @@ pub(super) fn lost(sources: &mut ByIncarnation<Source>, gap: &Gap) {
 }
 
 impl Source {
+    /// Notes that an attribute is wanted, also if it was released before.
+    pub fn want(&mut self, attribute: u32) {
+        self.wanted.push(attribute);
+        self.released.retain(|&released| released != attribute);
+        self.released_before.iter_mut().for_each(|(_, _, all)| all.retain(|&released| released != attribute));
+    }
+
+    /// Returns the attributes to release. A release may be lost, so it is repeated.
+    pub fn take_released(&mut self, now: u64) -> Vec<u32> {
+        let mut all = std::mem::take(&mut self.released);
+        if !all.is_empty() {
+            self.released_before.push((now + RELEASE_AGAIN, RELEASES, all.clone()));
+        }
+        for (at, left, released) in &mut self.released_before {
+            if now >= *at {
+                (*at, *left) = (now + RELEASE_AGAIN, *left - 1);
+                all.extend_from_slice(released);
+            }
+        }
+        self.released_before.retain(|(_, left, _)| *left > 0);
+        all
+    }
+
+    /// Returns whether a release should be sent or repeated.
+    pub fn has_released(&self, now: u64) -> bool {
+        !self.released.is_empty() || self.released_before.iter().any(|(at, ..)| now >= *at)
+    }
+
     /// Marks all attributes after a loss in the stream. The current value of an attribute shows whether it was
     /// affected. Its next event shows that too, so the server is asked only about attributes without an event soon.
     pub fn suspect_all(&mut self, now: u64) {
+        // The server may judge by a value that was lost, also if further events come.
+        let filtered = |(index, route): (usize, &Option<Box<Route>>)| Some((route.as_ref()?.is_filtered(), index as u32));
+        let filtered = self.routes.iter().enumerate().filter_map(filtered).filter_map(|(is, index)| is.then_some(index));
+        self.wanted.extend(filtered);
         let suspected = self.routes.iter_mut().enumerate().filter_map(|(index, route)| {
             let live = |bound: &&mut BoundSubscription| bound.binding.is_live() && !bound.binding.asked;
             let bound = route.as_mut()?.bound.iter_mut().filter(live);
@@ -215,6 +259,23 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
 }
 
 impl Route {
+    /// Returns whether the server judges events by the filter of the only subscription.
+    fn is_filtered(&self) -> bool {
+        self.of_host
+            && matches!(&self.bound[..], [one] if one.filter.is_some() && one.sub.options.first && one.sub.options.reliable)
+    }
+
+    /// Returns the events that this process wants from the server, and whether from the first one on.
+    pub fn wanted(&self) -> (Wanted, bool) {
+        let kinds = self.bound.iter().fold(Kinds::NONE, |kinds, bound| kinds | bound.sub.options.kinds);
+        let mut wanted = Wanted { kinds: kinds.0, ..Wanted::default() };
+        // With several subscriptions each judges by itself, as their filters remember different values.
+        if let ([one], true) = (&self.bound[..], self.is_filtered()) {
+            wanted.filter = one.sub.options.filter.clone();
+        }
+        (wanted, self.bound.iter().any(|bound| bound.binding.is_fresh()))
+    }
+
     /// Reports an event as lost whose memory was reclaimed while the callback read it.
     fn retract(&self, number: u64, source: &SourceInfo, times: SampleTimes) {
         let missed = Missed::Exactly(number, number + 1);
@@ -225,17 +286,18 @@ impl Route {
 
     #[inline]
     fn deliver(&mut self, view: &EventView<'_>, bytes: &[u8], routing: Routing, source: &SourceInfo, times: SampleTimes) {
+        let filtered = self.is_filtered();
         for bound in &mut self.bound {
             if !bound.sub.active.load(Ordering::Acquire) {
                 continue;
             }
             let known = view.kinds.known();
             let notices: Notices = if routing.flags & FLAG_REFRESH != 0 {
-                bound.binding.current(routing.number)
+                bound.binding.current(routing.number, view.left_out, filtered && bound.delivered != routing.number)
             } else if known.intersects(Kinds::VALUES) && routing.flags & FLAG_REMARK == 0 {
-                bound.binding.event(routing.number)
+                bound.binding.event(routing.number, view.left_out)
             } else {
-                bound.binding.signal(routing.number)
+                bound.binding.signal(routing.number, view.left_out)
             };
             for Notice { reason, missed, by_kind } in notices.into_iter().flatten() {
                 if by_kind && !known.intersects(bound.sub.options.kinds) {
@@ -269,6 +331,9 @@ impl Route {
                     bytes,
                 };
                 bound.sub.deliver(&event);
+                if has_reading {
+                    bound.delivered = routing.number;
+                }
             }
         }
     }

@@ -18,6 +18,8 @@ pub(super) struct StreamKey {
     pub topics: String,
     /// True if lost samples are requested again.
     pub reliable: bool,
+    /// True for streams of servers for this host, which have what their readers tell the server that they want.
+    pub of_host: bool,
 }
 
 /// Attribute of one incarnation of a server.

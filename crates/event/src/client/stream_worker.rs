@@ -16,12 +16,14 @@ use super::{
     by_incarnation::ByIncarnation,
     early::EarlySamples,
     event::{AttributeInfo, source_event},
-    filter::FilterState,
     route::{BoundSubscription, Route, Source, accept_event, accept_sample, lost, notify_route},
     stream_command::{BindTarget, StreamCommand, StreamCommands, StreamKey},
     subscriber::SubscriptionState,
 };
-use crate::ask::{self, Refresh};
+use crate::{
+    ask::{self, Refresh, Wanted},
+    filter::FilterState,
+};
 
 /// Time in ns after which a request for a current value is repeated. It doubles each time up to the longest. An
 /// unreliable reader misses samples that were written before the writer knew it, so it repeats the request sooner.
@@ -47,6 +49,8 @@ pub(super) struct StreamWorker {
     scratch: Vec<u8>,
     /// Time until a first request is repeated, ns.
     retry_after: u64,
+    /// True if it reads streams of servers for this host.
+    of_host: bool,
 }
 
 impl StreamWorker {
@@ -73,6 +77,7 @@ impl StreamWorker {
             token,
             scratch: Vec::new(),
             retry_after,
+            of_host: key.of_host,
         })
     }
 
@@ -205,6 +210,8 @@ impl StreamWorker {
             silent: false,
             suspect_loss: false,
             wanted: Vec::new(),
+            released: Vec::new(),
+            released_before: Vec::new(),
             asked: None,
             retry_after: self.retry_after,
         });
@@ -212,8 +219,10 @@ impl StreamWorker {
         if source.routes.len() <= index {
             source.routes.resize_with(index + 1, || None);
         }
-        let route = source.routes[index]
-            .get_or_insert_with(|| Box::new(Route { info: info.clone(), own: target.own, bound: Vec::new(), kept: None }));
+        let of_host = self.of_host;
+        let route = source.routes[index].get_or_insert_with(|| {
+            Box::new(Route { info: info.clone(), own: target.own, of_host, bound: Vec::new(), kept: None })
+        });
         // A forwarded binding may be older than a later configuration.
         if route.info.epoch < info.epoch {
             route.info = info;
@@ -227,8 +236,8 @@ impl StreamWorker {
             sub.deliver(&event);
         }
         let filter = FilterState::of(&sub.options.filter);
-        route.bound.push(BoundSubscription { sub, binding, filter });
-        source.wanted.push(target.attribute);
+        route.bound.push(BoundSubscription { sub, binding, filter, delivered: 0 });
+        source.want(target.attribute);
         // Other bindings have had these samples and skip them. A source that takes over from another is followed from its next
         // sample, without replay.
         if new {
@@ -255,6 +264,9 @@ impl StreamWorker {
         }
         if route.bound.is_empty() {
             *slot = None;
+            if self.of_host {
+                source.released.push(attribute);
+            }
         }
     }
 
@@ -331,7 +343,7 @@ impl StreamWorker {
                 source.wanted.append(attributes);
                 source.asked = None;
             }
-            if source.wanted.is_empty() {
+            if source.wanted.is_empty() && !source.has_released(now) {
                 continue;
             }
             let mut wanted = std::mem::take(&mut source.wanted);
@@ -342,9 +354,11 @@ impl StreamWorker {
                     route.bound.iter_mut().for_each(|bound| bound.binding.asked = true);
                 }
             }
-            for attributes in wanted.chunks(ASK_AT_ONCE) {
-                let question = Refresh { token: self.token, attributes: attributes.to_vec(), names: false };
+            for question in questions(source, self.token, &wanted, self.of_host.then(|| self.participant.incarnation()), now) {
                 ask::refresh(&self.participant, incarnation, &question);
+            }
+            if wanted.is_empty() {
+                continue;
             }
             match &mut source.asked {
                 Some((_, attributes)) => attributes.append(&mut wanted),
@@ -357,4 +371,32 @@ impl StreamWorker {
     pub fn is_idle(&self) -> bool {
         self.commands.bindings.load(Ordering::Relaxed) == 0 && self.commands.is_empty()
     }
+}
+
+/// Returns the questions for the current values of these attributes. A reader of the stream of its host also tells what it
+/// wants, and what it wants no longer.
+fn questions(source: &mut Source, token: u64, attributes: &[u32], reader: Option<Incarnation>, now: u64) -> Vec<Refresh> {
+    let ask = |attributes: &[u32]| Refresh { token, attributes: attributes.to_vec(), reader, ..Refresh::default() };
+    if reader.is_none() {
+        return attributes.chunks(ASK_AT_ONCE).map(ask).collect();
+    }
+    let mut alike: Vec<((Wanted, bool), Vec<u32>)> = Vec::new();
+    for &attribute in attributes {
+        let Some(Some(route)) = source.routes.get(attribute as usize) else { continue };
+        let wanted = route.wanted();
+        match alike.iter_mut().find(|(other, _)| *other == wanted) {
+            Some((_, attributes)) => attributes.push(attribute),
+            None => alike.push((wanted, vec![attribute])),
+        }
+    }
+    let mut questions: Vec<Refresh> = Vec::new();
+    for ((wanted, from_start), attributes) in &alike {
+        let all = attributes.chunks(ASK_AT_ONCE);
+        questions.extend(all.map(|some| Refresh { wanted: wanted.clone(), from_start: *from_start, ..ask(some) }));
+    }
+    let released = source.take_released(now);
+    if !released.is_empty() {
+        questions.insert(0, Refresh { released, ..ask(&[]) });
+    }
+    questions
 }

@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    collections::HashMap,
     ops::{Deref, DerefMut},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -10,7 +11,7 @@ use std::{
 
 use tampu_bus::{LoanError, ReaderState, ReaderStatus, WriteError};
 use tampu_types::{
-    Time,
+    Incarnation, Time,
     event::{
         AttributeConfig, AttributeName, BadValue, Criteria, Element, EventSample, Failure, Kinds, Quality, Shape, Value,
         config::WrongValue,
@@ -21,6 +22,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
     attribute_state::{LastReading, quality_within},
+    host_route::HostRoute,
     published::PublishedAttribute,
     server_state::ServerState,
 };
@@ -115,15 +117,20 @@ impl Attribute {
         self.inner().state.lock().config.clone()
     }
 
-    /// Returns the number of processes that read its stream.
+    /// Returns the number of processes that read its stream, and of those on other hosts that want it.
     pub fn readers(&self) -> usize {
-        self.inner().out.writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count()
+        self.inner().readers().iter().filter(|(reader, _)| reader.state != ReaderState::Gone).count()
     }
 
     /// Waits until all readers acknowledged the stream's samples so far, or until the timeout. Returns whether they
     /// have.
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.inner().out.writer.flush(timeout).complete()
+        let inner = self.inner();
+        let clock = &self.handle.shared.clock;
+        let until = clock.monotonic().saturating_add(timeout.as_nanos() as u64);
+        let left = || Duration::from_nanos(until.saturating_sub(clock.monotonic()));
+        let here = inner.out.writer.flush(left()).complete();
+        inner.host_streams().iter().fold(here, |all, stream| stream.writer.flush(left()).complete() && all)
     }
 
     /// Publishes a good reading if a criterion holds. It becomes the current value in any case.
@@ -192,6 +199,7 @@ impl Attribute {
             errors: reading.errors,
             token: None,
             name,
+            left_out: 0,
         };
         let now = shared.clock.monotonic();
         let decided = kinds.unwrap_or_else(|| state.detector.due(&state.config.criteria, &reading, now));
@@ -210,7 +218,9 @@ impl Attribute {
         // Counted after the write: a reading that could not be sent is due again with the next push.
         state.detector.sent(decided, &reading, now);
         state.number += 1;
-        Ok(Pushed { kinds: decided, number: state.number, readers: written.matched })
+        state.early.keep(&state.buffer, now);
+        let elsewhere = forward(&mut state.hosts, &state.buffer, state.number, decided, true);
+        Ok(Pushed { kinds: decided, number: state.number, readers: written.matched + elsewhere })
     }
 
     /// Publishes an event that is not a reading of the attribute. Its current value stays.
@@ -233,8 +243,11 @@ impl Attribute {
         };
         event.encode(&mut bytes)?;
         let written = inner.out.write(&bytes)?;
+        let state = &mut *state;
         state.number += 1;
-        Ok(Pushed { kinds, number: state.number, readers: written.matched })
+        state.early.keep(&bytes, shared.clock.monotonic());
+        let elsewhere = forward(&mut state.hosts, &bytes, state.number, kinds, false);
+        Ok(Pushed { kinds, number: state.number, readers: written.matched + elsewhere })
     }
 
     /// Checks that no other process owns the attribute.
@@ -256,14 +269,16 @@ impl Attribute {
 
     /// Waits until all readers acknowledged the samples so far, or until the timeout.
     fn receipt(&self, number: u64, timeout: Duration) -> PushReceipt {
-        let writer = &self.inner().out.writer;
+        let inner = self.inner();
         // The count is the stream's. If other attributes advanced it, the receipt covers more than this event.
-        let last = writer.stats().samples;
-        writer.flush(timeout);
+        let last: HashMap<(Incarnation, u32), u64> =
+            inner.readers().into_iter().map(|(reader, written)| ((reader.incarnation, reader.reader), written)).collect();
+        self.flush(timeout);
         let mut receipt = PushReceipt { number, ..PushReceipt::default() };
         // An unreliable reader does not acknowledge.
         let waited_for = |reader: &ReaderStatus| reader.state != ReaderState::Gone && reader.reliable;
-        for reader in writer.readers().into_iter().filter(waited_for) {
+        for reader in inner.readers().into_iter().map(|(reader, _)| reader).filter(waited_for) {
+            let last = last.get(&(reader.incarnation, reader.reader)).copied().unwrap_or(0);
             let into = if reader.acked >= last { &mut receipt.got } else { &mut receipt.missing };
             if !into.contains(&reader.source) {
                 into.push(reader.source);
@@ -355,13 +370,21 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan
             ..EventSample::without_value(inner.index)
         };
         event.encode_around(&mut self.loan, state.config.data_type, self.shape)?;
+        let state = &mut *state;
+        let wanted_elsewhere = state.early.is_kept() || !state.hosts.is_empty();
+        let bytes = wanted_elsewhere.then(|| self.loan.to_vec());
         let written = self.loan.publish()?;
         state.number += 1;
+        let mut readers = written.matched;
+        if let Some(bytes) = bytes {
+            state.early.keep(&bytes, shared.clock.monotonic());
+            readers += forward(&mut state.hosts, &bytes, state.number, kinds, true);
+        }
         state.last = LastReading::InStream;
         state.pushes += 1;
         state.pushed_at = time;
         state.quality = Some(quality);
-        Ok((Pushed { kinds, number: state.number, readers: written.matched }, self.attribute))
+        Ok((Pushed { kinds, number: state.number, readers }, self.attribute))
     }
 }
 
@@ -378,6 +401,11 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> DerefMut for EventLoan<
     fn deref_mut(&mut self) -> &mut [T] {
         <[T]>::mut_from_bytes(&mut self.loan[ELEMENTS_AT..ELEMENTS_AT + self.bytes]).unwrap_or_default()
     }
+}
+
+/// Writes an event into the streams of the hosts that want it; returns the number of processes that read them.
+fn forward(hosts: &mut [HostRoute], event: &[u8], number: u64, kinds: Kinds, is_reading: bool) -> usize {
+    hosts.iter_mut().map(|host| host.forward(event, number, kinds, is_reading)).sum()
 }
 
 /// Returns the message of a panic.

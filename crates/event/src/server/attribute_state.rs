@@ -10,6 +10,7 @@ use tampu_types::{
     },
 };
 
+use super::{early_events::EarlyEvents, host_route::HostRoute};
 use crate::criteria::{Detector, Reading};
 
 /// Place of the last reading.
@@ -36,10 +37,14 @@ pub(super) struct AttributeState {
     pub held_back: u64,
     pub pushed_at: Time,
     pub quality: Option<Quality>,
+    /// First events, for other hosts.
+    pub early: EarlyEvents,
+    /// Hosts whose streams have this attribute.
+    pub hosts: Vec<HostRoute>,
 }
 
 impl AttributeState {
-    pub fn new(config: AttributeConfig) -> AttributeState {
+    pub fn new(config: AttributeConfig, early: EarlyEvents) -> AttributeState {
         AttributeState {
             config: Arc::new(config),
             epoch: 1,
@@ -51,6 +56,8 @@ impl AttributeState {
             held_back: 0,
             pushed_at: Time(0),
             quality: None,
+            early,
+            hosts: Vec::new(),
         }
     }
 

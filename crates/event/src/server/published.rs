@@ -3,13 +3,20 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tampu_bus::{SourceInfo, WriteError, Writer, Written};
+use tampu_bus::{ReaderStatus, SourceInfo, WriteError, Writer, Written};
 use tampu_types::{
     Incarnation,
-    event::{AttributeConfig, AttributeName, Failure},
+    event::{AttributeConfig, AttributeName, EventView, Failure, sample::append_left_out},
 };
 
-use super::{attribute_state::AttributeState, options::AttributeOptions};
+use super::{
+    attribute_state::AttributeState,
+    early_events::EarlyEvents,
+    host_route::{HostReader, HostRoute},
+    host_stream::HostStream,
+    options::AttributeOptions,
+};
+use crate::ask::Wanted;
 
 /// Length in bytes from which encoded events are put into lent memory. From about here on, the copies into the batch
 /// and through the announced ring cost more than a look at the writer's memory.
@@ -44,14 +51,20 @@ pub(super) struct PublishedAttribute {
 }
 
 impl PublishedAttribute {
-    pub fn new(index: u32, config: AttributeConfig, options: AttributeOptions, out: EventWriter) -> PublishedAttribute {
+    pub fn new(
+        index: u32,
+        config: AttributeConfig,
+        options: AttributeOptions,
+        out: EventWriter,
+        early: EarlyEvents,
+    ) -> PublishedAttribute {
         let name = config.name.clone();
         PublishedAttribute {
             index,
             name,
             options,
             out,
-            state: Mutex::new(AttributeState::new(config)),
+            state: Mutex::new(AttributeState::new(config, early)),
             other_owner: Mutex::default(),
         }
     }
@@ -76,8 +89,63 @@ impl PublishedAttribute {
         // The asker repeats its question if this is lost. Written under the lock, so that it stands at its place in the
         // order.
         if let Err(why) = self.out.write(&state.refreshed(self.index, token)) {
-            let why = Failure::new("Tampu_NotSent", why.to_string());
-            let _ = self.out.write(&state.without_value(self.index, token, &[why]));
+            let _ = self.out.write(&state.without_value(self.index, token, &[not_sent(&why)]));
         }
     }
+
+    /// Writes the current value into the stream of another host, and from now on the events that the reader wants. With
+    /// `from_start`, the first events come first if they are still kept.
+    pub fn refresh_for(&self, stream: &Arc<HostStream>, reader: HostReader, wanted: &Wanted, from_start: bool) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let (token, number) = (reader.1, state.number);
+        let mut answer = state.refreshed(self.index, token);
+        let at = state.hosts.iter().position(|route| route.stream.boot == stream.boot).unwrap_or_else(|| {
+            let early = if from_start { state.early.all() } else { &[] };
+            let has_all = early.len() as u64 == number;
+            let mut route = HostRoute::new(stream.clone(), if has_all { 0 } else { number });
+            if has_all {
+                early.iter().zip(1..).for_each(|(event, number)| _ = route.write(event, number));
+            }
+            state.hosts.push(route);
+            state.hosts.len() - 1
+        });
+        let route = &mut state.hosts[at];
+        route.want(reader, wanted, EventView::parse(&answer).ok().as_ref());
+        let left_out = route.left_out(number);
+        if left_out > 0 {
+            append_left_out(&mut answer, left_out);
+        }
+        let route = &state.hosts[at];
+        if let Err(why) = route.stream.writer.write(&answer) {
+            let _ = route.stream.writer.write(&state.without_value(self.index, token, &[not_sent(&why)]));
+        }
+    }
+
+    /// Ends the wishes of these readers on other hosts.
+    pub fn release(&self, is_over: impl Fn(HostReader) -> bool) {
+        let mut state = self.state.lock();
+        state.hosts.retain_mut(|route| !route.release(&is_over));
+    }
+
+    /// Returns the readers of its events: those of its stream, and those on other hosts that want it. Each comes with the
+    /// number of samples in the stream that it reads.
+    pub fn readers(&self) -> Vec<(ReaderStatus, u64)> {
+        let written = self.out.writer.stats().samples;
+        let mut all: Vec<_> = self.out.writer.readers().into_iter().map(|reader| (reader, written)).collect();
+        for route in &self.state.lock().hosts {
+            let (readers, written) = route.readers();
+            all.extend(readers.into_iter().map(|reader| (reader, written)));
+        }
+        all
+    }
+
+    /// Returns the streams for other hosts that have it.
+    pub fn host_streams(&self) -> Vec<Arc<HostStream>> {
+        self.state.lock().hosts.iter().map(|route| route.stream.clone()).collect()
+    }
+}
+
+fn not_sent(why: &WriteError) -> Failure {
+    Failure::new("Tampu_NotSent", why.to_string())
 }

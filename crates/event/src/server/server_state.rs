@@ -20,6 +20,8 @@ use tampu_types::{
 
 use super::{
     conflicts::OtherDeclarations,
+    early_events::EarlyBytes,
+    host_stream::HostStreams,
     options::{AttributeOptions, Delivery},
     poll::Polls,
     published::{EventWriter, PublishedAttribute},
@@ -73,6 +75,9 @@ pub(super) struct ServerState {
     pub(super) settings: ServerSettings,
     pub(super) shared_writer: Arc<Writer>,
     pub(super) names: Writer,
+    /// Streams for other hosts.
+    pub(super) hosts: HostStreams,
+    pub(super) early: EarlyBytes,
     pub(super) table: Mutex<AttributeTable>,
     pub(super) others: Mutex<OtherDeclarations>,
     pub(super) services: QuestionQueue,

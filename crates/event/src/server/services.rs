@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde::Serialize;
 use tampu_bus::{
     BusError, ReaderState,
-    access::{Resource, Verb},
+    access::{Principal, Resource, Verb},
     engine::Guard,
     service::{Limits, Permission, Request, serve},
 };
 use tampu_types::{
-    ClockState, TopicName,
+    ClockState, Incarnation, TopicName,
     event::{AttributePattern, EventView, Thresholds},
 };
 
-use super::{published::PublishedAttribute, questions::QuestionKind, server_state::ServerState};
+use super::{host_stream::HostStream, published::PublishedAttribute, questions::QuestionKind, server_state::ServerState};
 use crate::{
     ask::{Change, Described, Facts, Get, PART, Part, Question, Refresh, Subscriber},
     topics,
@@ -76,18 +76,52 @@ fn refresh(shared: &ServerState, request: &Request) {
     if asked.names {
         shared.declare_all(&mut shared.table.lock());
     }
-    for attribute in asked.attributes {
-        let inner = shared.table.lock().by_index.get(attribute as usize).cloned().flatten();
-        if let Some(inner) = inner.filter(|inner| request.may(Verb::Read, &resource(inner))) {
-            inner.refresh(asked.token);
-            if inner.out.own {
-                inner.out.writer.send_now();
+    let find = |attribute: u32| shared.table.lock().by_index.get(attribute as usize).cloned().flatten();
+    let elsewhere = asked.reader.map(|reader| (reader, asked.token));
+    if let Some(reader) = elsewhere {
+        asked.released.iter().filter_map(|&attribute| find(attribute)).for_each(|inner| inner.release(|other| other == reader));
+    }
+    let wants_some = elsewhere.filter(|_| !asked.attributes.is_empty());
+    let stream = wants_some.and_then(|reader| host_stream(shared, request, reader.0));
+    if elsewhere.is_some() && stream.is_none() {
+        // Nothing is wanted; or the process is not known here yet, and the asker repeats its question; or the process is not
+        // on the asker's host.
+        return;
+    }
+    for inner in asked.attributes.iter().filter_map(|&attribute| find(attribute)) {
+        if !request.may(Verb::Read, &resource(&inner)) {
+            continue;
+        }
+        match (&stream, elsewhere) {
+            (Some(stream), Some(reader)) if !inner.out.own => {
+                inner.refresh_for(stream, reader, &asked.wanted, asked.from_start);
             }
+            _ => inner.refresh(asked.token),
+        }
+        if inner.out.own {
+            inner.out.writer.send_now();
         }
     }
-    shared.shared_writer.send_now();
+    match stream {
+        Some(stream) => stream.writer.send_now(),
+        None => shared.shared_writer.send_now(),
+    }
     // The values go through the streams; this only ends the question.
     request.part(b"{}");
+}
+
+/// Returns the stream for the host of a reader, if the reader is present and on the host that asks.
+fn host_stream(shared: &ServerState, request: &Request, reader: Incarnation) -> Option<Arc<HostStream>> {
+    let host = match request.asker() {
+        Some(Principal::Host(host)) => Some(host.as_str()),
+        _ => None,
+    };
+    let participant = &shared.participant;
+    if !participant.is_present(reader) || !participant.speaks_for(host, reader) {
+        return None;
+    }
+    // Without a stream the asker gets no value, and repeats its question.
+    shared.hosts.for_process(participant, reader, &shared.settings.shared, &shared.shared_writer).ok()
 }
 
 /// Decodes the question; returns `None` if it was malformed and has been refused.
@@ -192,9 +226,7 @@ fn doctor(shared: &ServerState, request: &Request) {
         ClockState::Unknown => "unknown",
     };
     let facts = |inner: &Arc<PublishedAttribute>| {
-        let writer = &inner.out.writer;
-        let written = writer.stats().samples;
-        let subscriber = |reader: tampu_bus::ReaderStatus| Subscriber {
+        let subscriber = |(reader, written): (tampu_bus::ReaderStatus, u64)| Subscriber {
             source: reader.source,
             state: match reader.state {
                 ReaderState::Live => "live",
@@ -207,7 +239,7 @@ fn doctor(shared: &ServerState, request: &Request) {
             at: Some(reader.acked),
             lost: reader.lost,
         };
-        let subscribers = writer.readers().into_iter().map(subscriber).collect();
+        let subscribers = inner.readers().into_iter().map(subscriber).collect();
         let state = inner.state.lock();
         let by_value = |thresholds: &Thresholds| !state.config.data_type.is_numeric() || !thresholds.is_empty();
         let failing = EventView::parse(&state.buffer).ok().and_then(|view| view.errors.first().cloned());

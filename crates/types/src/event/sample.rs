@@ -14,6 +14,7 @@
 //! 52  u32  count
 //! 56       the elements
 //!          set point, errors, token, name: an octet 0 each where there is none, an octet 1 before each that is there
+//!          u64 left_out, at the next multiple of 4; absent where it is 0
 //! ```
 //! The elements begin at a multiple of 8. Where the sample does too (in a loan), they are read and written as a slice.
 //! Therefore everything of fixed length precedes them, and `x`, `y` take two words where one would do.
@@ -105,6 +106,9 @@ pub struct EventSample<'a> {
     pub token: Option<u64>,
     /// The name of a generic event.
     pub name: &'a str,
+    /// Number of the attribute's events that were left out of this stream directly before this one, because no reader of
+    /// the stream wants them. For a current value it counts the events up to its number.
+    pub left_out: u64,
 }
 
 impl<'a> EventSample<'a> {
@@ -128,6 +132,7 @@ impl<'a> EventSample<'a> {
             errors: &[],
             token: None,
             name: "",
+            left_out: 0,
         }
     }
 
@@ -143,6 +148,9 @@ impl<'a> EventSample<'a> {
         }
         self.put_tail(out);
         end_sample(out);
+        if self.left_out > 0 {
+            append_left_out(out, self.left_out);
+        }
         Ok(())
     }
 
@@ -232,7 +240,7 @@ impl<'a> EventSample<'a> {
 
     /// Writes everything but the elements into a sample with room for `bytes` of them, such as a loan. The caller fills
     /// the elements, at [`ELEMENTS_AT`]. `shape` and `data_type` describe them. The event's own value, set point,
-    /// errors, token and name are ignored.
+    /// errors, token, name and `left_out` are ignored.
     pub fn encode_around(&self, into: &mut [u8], data_type: DataType, shape: Shape) -> Result<(), BadValue> {
         let bytes = shape.elements() as usize * data_type.width().unwrap_or(0);
         if into.len() != len_around(bytes) || data_type.width().is_none() {
@@ -251,6 +259,14 @@ impl<'a> EventSample<'a> {
         into[ELEMENTS_AT + bytes..].fill(0);
         Ok(())
     }
+}
+
+/// Adds the member [`EventSample::left_out`] to an encoded event without it.
+pub fn append_left_out(event: &mut Vec<u8>, left_out: u64) {
+    // The padding of an event ends where this member is aligned.
+    event.extend_from_slice(&left_out.to_le_bytes());
+    let length = (event.len() - 8) as u32;
+    event[4..8].copy_from_slice(&length.to_le_bytes());
 }
 
 /// Length in bytes of a sample with this many bytes of elements and nothing behind them.

@@ -6,7 +6,7 @@ use super::{
     failure::{Failure, STACK_LIMIT, Severity, TEXT_LIMIT},
     kind::Kinds,
     quality::Quality,
-    sample::{FLAG_REFRESH, GENERIC_NAME_LIMIT},
+    sample::{FLAG_REFRESH, GENERIC_NAME_LIMIT, append_left_out},
     value::{Value, Values},
 };
 use crate::{
@@ -43,6 +43,8 @@ pub struct EventView<'a> {
     pub token: Option<u64>,
     /// The name of a generic event.
     pub name: &'a str,
+    /// Number of the events left out before it, as in [`super::EventSample`].
+    pub left_out: u64,
     /// Members of a later release, unchanged.
     pub unknown: &'a [u8],
 }
@@ -108,7 +110,11 @@ impl<'a> EventView<'a> {
         if name.len() > GENERIC_NAME_LIMIT {
             return Err(at.bad("a name is too long"));
         }
-        let unknown = unknown(at);
+        let rest = unknown(at);
+        let (left_out, unknown) = match rest.split_first_chunk() {
+            Some((left_out, unknown)) => (u64::from_le_bytes(*left_out), unknown),
+            None => (0, rest),
+        };
         Ok(EventView {
             attribute,
             epoch,
@@ -123,6 +129,7 @@ impl<'a> EventView<'a> {
             errors,
             token,
             name,
+            left_out,
             unknown,
         })
     }
@@ -148,6 +155,7 @@ impl<'a> EventView<'a> {
             errors: self.errors.clone(),
             token: self.token,
             name: self.name.to_owned(),
+            left_out: self.left_out,
             unknown: self.unknown.to_vec(),
         }
     }
@@ -170,6 +178,7 @@ pub struct OwnedEvent {
     pub errors: Vec<Failure>,
     pub token: Option<u64>,
     pub name: String,
+    pub left_out: u64,
     pub unknown: Vec<u8>,
 }
 
@@ -189,12 +198,19 @@ impl OwnedEvent {
             errors: &self.errors,
             token: self.token,
             name: &self.name,
+            left_out: self.left_out,
         }
     }
 
     /// Writes the event, with the members of a later release unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), super::BadValue> {
         self.as_sample().encode(out)?;
+        if self.unknown.is_empty() {
+            return Ok(());
+        }
+        if self.left_out == 0 {
+            append_left_out(out, 0);
+        }
         out.extend_from_slice(&self.unknown);
         let length = (out.len() - 8) as u32;
         out[4..8].copy_from_slice(&length.to_le_bytes());

@@ -188,9 +188,13 @@ impl Outbox {
         self.readers.iter().map(Matched::status).chain(self.departed.iter().cloned()).collect()
     }
 
-    /// Returns the participants that read this stream, with the offers for each of their readers.
-    pub fn offers(&self) -> impl Iterator<Item = (Incarnation, u32, u64, bool)> + '_ {
-        self.readers.iter().map(|reader| (reader.card.incarnation, reader.card.reader, reader.start, reader.watch.is_some()))
+    /// Returns the participants that read this stream, with the offers for each of their readers; without `to_all`, only for
+    /// readers that have yet to acknowledge.
+    pub fn offers(&self, to_all: bool) -> impl Iterator<Item = (Incarnation, u32, u64, bool)> + '_ {
+        let sealed = self.sealed();
+        let owes = move |reader: &&Matched| to_all || !reader.heard || reader.card.reliable && reader.acked < sealed;
+        let offer = |reader: &Matched| (reader.card.incarnation, reader.card.reader, reader.start, reader.watch.is_some());
+        self.readers.iter().filter(owes).map(offer)
     }
 
     pub fn matched(&self) -> usize {

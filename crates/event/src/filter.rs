@@ -1,16 +1,18 @@
 //! A subscriber's filter: readings of some qualities only, or only readings whose value has moved.
 //!
-//! All readers share the stream of a server, so a filter saves no traffic. The stream worker filters an event in place,
-//! before the event is copied or delivered. The rules are those of the server's criteria ([`crate::criteria`]), with
-//! the subscriber's thresholds. The first value, values after an absence, gaps and changes of the source pass every
-//! filter. Without them a stale value would look like a quiet one.
+//! The subscriber's stream worker filters an event in place, before the event is copied or delivered. A server filters
+//! the stream of another host by the same rules, and leaves out what every reader there would reject. The rules are those
+//! of the server's criteria ([`crate::criteria`]), with the subscriber's thresholds. The first value, values after an
+//! absence, gaps and changes of the source pass every filter. Without them a stale value would look like a quiet one.
 
+use serde::{Deserialize, Serialize};
 use tampu_types::event::{Criteria, EventView, Kinds, Quality, Reason, Thresholds, Value};
 
 use crate::criteria::{Detector, Reading};
 
 /// Conditions on readings; by default all readings pass.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Filter {
     /// Qualities that pass; all if it is empty.
     pub qualities: Vec<Quality>,
@@ -18,9 +20,16 @@ pub struct Filter {
     pub moved: Option<Thresholds>,
 }
 
+impl Filter {
+    /// Returns whether every reading passes.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Filter::default()
+    }
+}
+
 /// A filter at one attribute, with the value delivered last.
 #[derive(Debug)]
-pub(super) struct FilterState {
+pub(crate) struct FilterState {
     filter: Filter,
     criteria: Criteria,
     detector: Detector,
@@ -29,7 +38,7 @@ pub(super) struct FilterState {
 impl FilterState {
     /// Makes the state of a filter; `None` if every reading passes.
     pub fn of(filter: &Filter) -> Option<Box<FilterState>> {
-        if *filter == Filter::default() {
+        if filter.is_default() {
             return None;
         }
         let criteria = Criteria { change: filter.moved.unwrap_or_default(), ..Criteria::default() };

@@ -1,0 +1,136 @@
+//! The way of an attribute's events into the stream of another host.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tampu_bus::{ReaderStatus, WriteError};
+use tampu_types::{
+    Incarnation,
+    event::{EventSample, EventView, Failure, Kinds, Quality, Reason, sample::append_left_out},
+};
+
+use super::host_stream::HostStream;
+use crate::{ask::Wanted, filter::FilterState};
+
+/// A worker of a process that reads the stream: the process, and the worker's token.
+pub(super) type HostReader = (Incarnation, u64);
+
+/// Events that one reader wants.
+struct Want {
+    reader: HostReader,
+    kinds: Kinds,
+    /// The reader's filter in the state that it has at the reader; `None` if all readings pass.
+    filter: Option<Box<FilterState>>,
+}
+
+impl Want {
+    /// Returns whether the reader wants an event. It judges each event once, as its filter remembers what has passed.
+    fn wants(&mut self, kinds: Kinds, reading: Option<&EventView<'_>>) -> bool {
+        // Kinds of a later release are counted by the reader.
+        if !kinds.intersects(self.kinds) && !kinds.known().is_empty() {
+            return false;
+        }
+        match (&mut self.filter, reading) {
+            (Some(filter), Some(view)) => filter.passes(Reason::Update, view),
+            _ => true,
+        }
+    }
+}
+
+/// Part of one attribute in the stream of a host.
+pub(super) struct HostRoute {
+    pub stream: Arc<HostStream>,
+    wants: Vec<Want>,
+    /// Number of the attribute's last event in the stream, or of the last one before the first.
+    sent: u64,
+}
+
+impl HostRoute {
+    /// Makes the route of an attribute with this last event, which nobody wants yet.
+    pub fn new(stream: Arc<HostStream>, number: u64) -> HostRoute {
+        stream.attributes.fetch_add(1, Ordering::Relaxed);
+        HostRoute { stream, wants: Vec::new(), sent: number }
+    }
+
+    /// Sets what a reader wants. Its filter begins with the current value, which it is sent.
+    pub fn want(&mut self, reader: HostReader, wanted: &Wanted, current: Option<&EventView<'_>>) {
+        let mut filter = FilterState::of(&wanted.filter);
+        if let (Some(filter), Some(current)) = (&mut filter, current) {
+            filter.passes(Reason::First, current);
+        }
+        self.wants.retain(|want| want.reader != reader);
+        self.wants.push(Want { reader, kinds: Kinds(wanted.kinds), filter });
+    }
+
+    /// Ends the wishes of these readers. Returns whether no other reader wants the attribute.
+    pub fn release(&mut self, is_over: impl Fn(HostReader) -> bool) -> bool {
+        self.wants.retain(|want| !is_over(want.reader));
+        self.wants.is_empty()
+    }
+
+    /// Writes an event if a reader wants it; returns the number of processes that read the stream then. `is_reading` is
+    /// true for readings, which filters judge.
+    pub fn forward(&mut self, event: &[u8], number: u64, kinds: Kinds, is_reading: bool) -> usize {
+        let is_judged = is_reading && self.wants.iter().any(|want| want.filter.is_some());
+        let view = is_judged.then(|| EventView::parse(event).ok()).flatten();
+        // Every reader judges it, also after one that wants it.
+        let wanted = self.wants.iter_mut().filter_map(|want| want.wants(kinds, view.as_ref()).then_some(())).count() > 0;
+        if wanted { self.write(event, number) } else { 0 }
+    }
+
+    /// Writes an event, with the number of those that were left out before it.
+    pub fn write(&mut self, event: &[u8], number: u64) -> usize {
+        let left_out = number.saturating_sub(self.sent + 1);
+        self.sent = number;
+        let put = |event: &[u8]| {
+            if left_out == 0 {
+                return self.stream.writer.write(event);
+            }
+            let mut event = event.to_vec();
+            append_left_out(&mut event, left_out);
+            self.stream.writer.write(&event)
+        };
+        // An event that cannot be sent is reported in its place. If that fails too, its number is missing like a lost one's.
+        let written = put(event).or_else(|why| put(&not_sent(event, &why)));
+        written.map_or(0, |written| written.matched)
+    }
+
+    /// Returns the number of events that were left out since the last one in the stream.
+    pub fn left_out(&self, number: u64) -> u64 {
+        number.saturating_sub(self.sent)
+    }
+
+    /// Returns the readers of the stream that want the attribute, and the number of samples in the stream.
+    pub fn readers(&self) -> (Vec<ReaderStatus>, u64) {
+        let mut readers = self.stream.writer.readers();
+        readers.retain(|reader| self.wants.iter().any(|want| want.reader.0 == reader.incarnation));
+        (readers, self.stream.writer.stats().samples)
+    }
+}
+
+/// Returns an event that says why this one could not be sent.
+fn not_sent(event: &[u8], why: &WriteError) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Ok(view) = EventView::parse(event) {
+        let errors = [Failure::new("Tampu_NotSent", why.to_string())];
+        let event = EventSample {
+            epoch: view.epoch,
+            time: view.time,
+            number: view.number,
+            kinds: view.kinds,
+            quality: Quality::Invalid,
+            flags: view.flags,
+            errors: &errors,
+            name: view.name,
+            ..EventSample::without_value(view.attribute)
+        };
+        // Texts of this release are short.
+        let _ = event.encode(&mut out);
+    }
+    out
+}
+
+impl Drop for HostRoute {
+    fn drop(&mut self) {
+        self.stream.attributes.fetch_sub(1, Ordering::Relaxed);
+    }
+}

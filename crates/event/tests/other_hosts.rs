@@ -1,0 +1,287 @@
+//! Subscribers on another host than the server: its stream for that host has what they want, and nothing else.
+
+use std::time::Duration;
+
+use tampu_bus::{Event, Reader, ReaderQos};
+use tampu_event::client::Filter;
+use tampu_types::{
+    PartitionFilter, TopicFilter,
+    event::{AttributeConfig, DataType, Format, Kinds, Missed, Quality, Reason, Thresholds, Value, view::Routing},
+};
+
+mod support;
+use support::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Reads all streams for host `b`, as its interface would see them.
+fn wire(scene: &Scene) -> Reader {
+    let (spy, _) = scene.join("b", "spy", Vec::new());
+    let reader = spy.reader(&TopicFilter::new("event/*/*").unwrap(), &PartitionFilter::All, ReaderQos::default()).unwrap();
+    // Held to the end of the test: nobody turns the others while it leaves.
+    std::mem::forget(spy);
+    reader
+}
+
+/// Returns the attribute and number of each event that came since.
+fn carried(wire: &mut Reader) -> Vec<(u32, u64)> {
+    let mut all = Vec::new();
+    while let Some(event) = wire.next(Duration::ZERO) {
+        if let Event::Sample(sample) = event {
+            let routing = sample.payload.with(Routing::of).unwrap().unwrap();
+            all.push((routing.attribute, routing.number));
+        }
+    }
+    all
+}
+
+fn moved(abs: &str) -> Filter {
+    Filter { moved: Some(Thresholds { abs: Some(abs.parse().unwrap()), rel: None }), ..Filter::default() }
+}
+
+#[test]
+fn a_host_is_sent_what_its_processes_want_once_and_no_longer_than_they_want_it() {
+    let scene = Scene::new();
+    let server = scene.publisher("a", "vacuum");
+    let (one, other) = (scene.subscriber("b", "one"), scene.subscriber("b", "other"));
+    let mut wire = wire(&scene);
+    let declare = |name: &str| server.server.declare(scalar(name)).unwrap();
+    let (fast, slow, third) = (declare("sr/vacuum/1/fast"), declare("sr/vacuum/1/slow"), declare("sr/vacuum/1/third"));
+    let all = [&one, &other];
+    let (log, others) = (Log::default(), Log::default());
+    let subscription = one.client.subscribe(wish(&["sr/vacuum/1/slow"]), log.call());
+    let of_other = other.client.subscribe(wish(&["sr/*/1/slow", "sr/vacuum/1/third"]), others.call());
+    scene.pass(SECOND, &[&server], &all);
+    assert_eq!((log.reasons().len(), others.reasons().len()), (1, 2), "a first value each");
+    carried(&mut wire);
+    let push = |round: u32| {
+        for attribute in [&fast, &slow, &third] {
+            attribute.push(Value::scalar(&f64::from(round))).unwrap();
+        }
+    };
+    push(1);
+    scene.pass(100 * MS, &[&server], &all);
+    assert_eq!(carried(&mut wire), [(1, 1), (2, 1)], "each once, in the order of the pushes");
+    assert_eq!(log.told(), [(Reason::Update, 1, Some(1.0), Missed::Nothing)]);
+    assert_eq!(others.told().len(), 2);
+
+    drop(of_other);
+    scene.pass(SECOND, &[&server], &all);
+    push(2);
+    scene.pass(100 * MS, &[&server], &all);
+    assert_eq!(carried(&mut wire), [(1, 2)]);
+    // Wanted again by the same process: the value of now, and what follows.
+    let _again = other.client.subscribe(wish(&["sr/vacuum/1/third"]), others.call());
+    scene.pass(SECOND, &[&server], &all);
+    push(3);
+    scene.pass(100 * MS, &[&server], &all);
+    let told = others.told();
+    assert_eq!(told, [(Reason::First, 2, Some(2.0), Missed::Nothing), (Reason::Update, 3, Some(3.0), Missed::Nothing)]);
+
+    // The end of a process that was killed.
+    scene.net.kill(&other.engine);
+    scene.pass(30 * SECOND, &[&server], &[&one]);
+    carried(&mut wire);
+    push(4);
+    scene.pass(100 * MS, &[&server], &[&one]);
+    assert_eq!(carried(&mut wire), [(1, 4)]);
+    assert_eq!(log.told().iter().map(|told| told.1).collect::<Vec<_>>(), [2, 3, 4]);
+    drop(subscription);
+    scene.pass(SECOND, &[&server], &[&one]);
+    push(5);
+    scene.pass(100 * MS, &[&server], &[&one]);
+    assert_eq!(carried(&mut wire), []);
+}
+
+#[test]
+fn the_server_s_own_stream_is_not_read_by_other_hosts() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
+    let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    let log = Log::default();
+    let _subscription = client.client.subscribe(wish(&["sr/*"]), log.call());
+    scene.pass(SECOND, &[&server], &[&client]);
+    assert_eq!(pressure.readers(), 1);
+    assert_eq!(pressure.push(Value::scalar(&1.0)).unwrap().readers, 1);
+    let before = scene.net.counts();
+    println!("{before:?}");
+    scene.pass(100 * MS, &[&server], &[&client]);
+    assert_eq!(log.told().len(), 2);
+}
+
+#[test]
+fn what_no_reader_of_a_host_would_take_is_left_out_and_not_missing() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
+    let here = scene.subscriber("a", "here");
+    let mut wire = wire(&scene);
+    let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    pressure.push(Value::scalar(&0.0)).unwrap();
+    let all = [&client, &here];
+    let (log, here_log) = (Log::default(), Log::default());
+    let options = wish(&["sr/*"]).filter(moved("1"));
+    let _there = client.client.subscribe(options.clone(), log.call());
+    let _here = here.client.subscribe(options, here_log.call());
+    scene.pass(SECOND, &[&server], &all);
+    carried(&mut wire);
+    for step in 1..=40 {
+        pressure.push(Value::scalar(&(f64::from(step) * 0.25))).unwrap();
+        if step % 7 == 0 {
+            pressure.data_ready(step).unwrap();
+        }
+    }
+    scene.pass(100 * MS, &[&server], &all);
+    let expected = here_log.told();
+    assert_eq!(expected.len(), 11, "the first value, and ten that have moved: {expected:?}");
+    assert!(expected.iter().all(|told| told.3 == Missed::Nothing));
+    assert_eq!(log.told(), expected, "the same as a subscriber on the server's host");
+    assert_eq!(carried(&mut wire).len(), 10);
+
+    // Another reader of the host wants all qualities and kinds; the first one still judges by its own filter.
+    let more = Log::default();
+    let wider = client.client.subscribe(wish(&["sr/*"]).kinds(Kinds::CHANGE | Kinds::DATA_READY), more.call());
+    scene.pass(SECOND, &[&server], &all);
+    assert_eq!((log.told(), more.reasons()), (Vec::new(), vec![Reason::First]));
+    pressure.push(Value::scalar(&10.5)).unwrap();
+    pressure.data_ready(0).unwrap();
+    pressure.push(Value::scalar(&11.0)).unwrap();
+    scene.pass(100 * MS, &[&server], &all);
+    assert_eq!((log.told().len(), more.told().len()), (1, 3));
+    assert_eq!(carried(&mut wire).len(), 4, "the current value, and three events");
+    drop(wider);
+}
+
+#[test]
+fn qualities_and_kinds_are_judged_at_the_source() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
+    let mut wire = wire(&scene);
+    let mut config = scalar("sr/vacuum/1/pressure");
+    config.limits.alarm_high = Some(10.0);
+    let pressure = server.server.declare(config).unwrap();
+    let log = Log::default();
+    let alarms = Filter { qualities: vec![Quality::Alarm], ..Filter::default() };
+    let _subscription = client.client.subscribe(wish(&["sr/*"]).kinds(Kinds::CHANGE).filter(alarms), log.call());
+    scene.pass(SECOND, &[&server], &[&client]);
+    log.take();
+    carried(&mut wire);
+    for value in [1.0, 2.0, 11.0, 3.0, 12.0] {
+        pressure.push(Value::scalar(&value)).unwrap();
+    }
+    pressure.data_ready(1).unwrap();
+    scene.pass(100 * MS, &[&server], &[&client]);
+    assert_eq!(carried(&mut wire), [(0, 3), (0, 5)]);
+    assert_eq!(
+        log.told(),
+        [3, 5].map(|number| (Reason::Update, number, Some(if number == 3 { 11.0 } else { 12.0 }), Missed::Nothing))
+    );
+}
+
+#[test]
+fn a_new_life_is_given_from_its_first_event_also_elsewhere() {
+    let scene = Scene::new();
+    let client = scene.subscriber("b", "panel");
+    let first = scene.publisher("a", "vacuum");
+    let pressure = first.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    pressure.push(Value::scalar(&1.0)).unwrap();
+    let log = Log::default();
+    let _subscription = client.client.subscribe(wish(&["sr/*"]), log.call());
+    scene.pass(SECOND, &[&first], &[&client]);
+    scene.net.kill(&first.engine);
+    std::mem::forget(pressure);
+    let second = scene.publisher("a", "vacuum");
+    let pressure = second.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    for number in 1..=500 {
+        pressure.push(Value::scalar(&f64::from(number))).unwrap();
+    }
+    scene.pass(3 * SECOND, &[&second], &[&client]);
+    let told = log.told();
+    let numbers: Vec<u64> = told.iter().filter(|told| told.2.is_some()).map(|told| told.1).collect();
+    assert_eq!(numbers, std::iter::once(1).chain(1..=500).collect::<Vec<_>>(), "{told:?}");
+    assert!(told.iter().any(|told| (told.0, told.1) == (Reason::Resumed, 1)));
+}
+
+#[test]
+fn what_cannot_be_sent_to_another_host_is_reported_there_in_its_place() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "server"), scene.subscriber("b", "panel"));
+    let config = AttributeConfig::new("a/b/c/text".parse().unwrap(), DataType::String, Format::Scalar);
+    let text = server.server.declare(config).unwrap();
+    let log = Log::default();
+    let _subscription = client.client.subscribe(wish(&["a/b/c/text"]), log.call());
+    scene.pass(SECOND, &[&server], &[&client]);
+    log.take();
+    // Lent to readers on this host, and longer than the engine's longest message.
+    for value in ["short".to_owned(), "x".repeat(17 << 20), "last".to_owned()] {
+        text.push(Value::scalar(&value)).unwrap();
+    }
+    scene.pass(SECOND, &[&server], &[&client]);
+    let updates = log.take();
+    let all: Vec<_> = updates.iter().map(|update| (update.reason, update.number)).collect();
+    assert_eq!(all, [(Reason::Update, 1), (Reason::Update, 2), (Reason::Update, 3)]);
+    let errors = |at: usize| updates[at].reading().unwrap().errors.first().map(|failure| failure.reason.clone());
+    assert_eq!([errors(0), errors(1), errors(2)], [None, Some("Tampu_NotSent".to_owned()), None]);
+}
+
+#[test]
+fn losses_of_a_filtered_stream_are_told_and_nothing_else_is() {
+    use tampu_bus::{QosPatch, engine::memory::Faults};
+    for seed in 0..8 {
+        let scene = Scene::seeded(seed);
+        // A small cache, so that a part of what is lost stays lost.
+        let patch = QosPatch {
+            topics: "event/**".into(),
+            cache: Some(6_000),
+            keep: Some(3_000),
+            max_wait_ms: Some(0),
+            ..QosPatch::default()
+        };
+        let server = scene.publisher_with("a", "vacuum", vec![patch]);
+        let (client, wide) = (scene.subscriber("b", "panel"), scene.subscriber("b", "wide"));
+        let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+        pressure.push(Value::scalar(&0.0)).unwrap();
+        let (log, others) = (Log::default(), Log::default());
+        let _one = client.client.subscribe(wish(&["sr/*"]).filter(moved("1")), log.call());
+        let _other = wide.client.subscribe(wish(&["sr/*"]).filter(moved("2.5")), others.call());
+        let all = [&client, &wide];
+        scene.pass(SECOND, &[&server], &all);
+        scene.net.set_faults(Faults { loss: 0.2, ..Faults::default() });
+        for step in 1..=2000 {
+            pressure.push(Value::scalar(&(f64::from(step) * 0.25))).unwrap();
+            if step % 10 == 0 {
+                scene.pass(MS, &[&server], &all);
+            }
+        }
+        scene.net.set_faults(Faults::default());
+        scene.pass(5 * SECOND, &[&server], &all);
+        for step in 2001..=2100 {
+            pressure.push(Value::scalar(&(f64::from(step) * 0.25))).unwrap();
+        }
+        scene.pass(SECOND, &[&server], &all);
+        for (name, log, abs) in [("one", log, 1.0), ("other", others, 2.5)] {
+            let (mut last, mut told_last, mut gap) = (0.0, 0, false);
+            for (reason, number, value, missed) in log.told() {
+                // What was lost may have been the value that the server judges by, until the current one comes. It has come
+                // before the last hundred readings.
+                gap = (gap || missed != Missed::Nothing) && number <= 2002;
+                match reason {
+                    Reason::Gap | Reason::SourceHung | Reason::SourceReturned => continue,
+                    Reason::First | Reason::Resumed => gap = false,
+                    Reason::Update => {
+                        let step = value.unwrap() - last;
+                        assert!(number > told_last, "seed {seed}, {name}: {number} after {told_last}");
+                        assert!(step >= abs, "seed {seed}, {name}: {number} is {step} after {told_last}");
+                        // Without a gap it is the first one that has moved enough.
+                        assert!(
+                            gap || step < abs + 0.25,
+                            "seed {seed}, {name}: {number} is {step} after {told_last}, and no gap"
+                        );
+                    }
+                    other => panic!("seed {seed}, {name}: {other:?}"),
+                }
+                (last, told_last) = (value.unwrap_or(last), number);
+            }
+            assert!(told_last > 2090, "seed {seed}, {name}: the last value told is that of {told_last}");
+        }
+    }
+}
