@@ -35,6 +35,7 @@ pub mod encryption;
 mod endpoint;
 mod environment;
 mod key;
+mod leftovers;
 mod node;
 mod open;
 mod settings;

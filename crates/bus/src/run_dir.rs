@@ -360,6 +360,12 @@ impl DomainDir {
         entries(&self.peers()).into_iter().filter(is_meeting_point).filter(|path| answers(path)).collect()
     }
 
+    /// Returns the sockets and files of shared memory, with the processes that have made them.
+    pub(crate) fn files_of_processes(&self) -> Vec<(Incarnation, PathBuf)> {
+        let paths = entries(&self.peers()).into_iter().chain(entries(&self.rings()));
+        paths.filter_map(|path| Some((maker_of(&path)?, path))).collect()
+    }
+
     /// Removes the sockets and rings of dead processes.
     pub fn reclaim(&self) -> Reclaimed {
         let mut reclaimed = Reclaimed::default();
@@ -410,13 +416,17 @@ fn answers(socket: &Path) -> bool {
     is_socket && matches!(connected(), Ok(()) | Err(rustix::io::Errno::AGAIN))
 }
 
-/// Reports if the file's name begins with an incarnation that has ended.
-fn is_left_behind(path: &Path) -> bool {
+/// Returns the incarnation with which the file's name begins.
+fn maker_of(path: &Path) -> Option<Incarnation> {
     const INCARNATION_LEN: usize = 8 + 1 + 8 + 1 + 16;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let maker = name.get(..INCARNATION_LEN).and_then(|text| text.parse::<Incarnation>().ok());
+    name.get(..INCARNATION_LEN)?.parse().ok()
+}
+
+/// Reports if the file's name begins with an incarnation that has ended.
+fn is_left_behind(path: &Path) -> bool {
     // The directory is local to this host, so incarnations of another boot are over too.
-    maker.is_some_and(host::is_over)
+    maker_of(path).is_some_and(host::is_over)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use super::{
     encryption::Encryption,
     endpoint::Endpoint,
     key::Key,
+    leftovers::Sweeping,
     open::driver,
     settings::{DEFAULT_DOMAIN, Lan, Settings},
     standing::{Standing, is_at},
@@ -109,6 +110,8 @@ pub enum NodeError {
 
 /// A running node; dropping it stops it.
 pub struct Node {
+    /// Removal of the files of processes that are killed. Dropped before the router.
+    sweeping: Option<Sweeping>,
     // Dropped first: the engine stops listening before the files are removed.
     router: Option<Box<dyn Router>>,
     settings: Settings,
@@ -163,7 +166,8 @@ impl Node {
         router.at_rest(&mut |number| made = number)?;
         let standing = Standing::at(socket.clone()).map_err(|why| NodeError::Io { path: socket, why })?;
         let (lock, standing) = (Mutex::new(lock), Mutex::new((made, standing)));
-        Ok(Node { router: Some(router), settings: process, dir, reclaimed, shown_key, standing, host, lock })
+        let sweeping = Some(Sweeping::start(router.engine()?, &process.domain, dir.clone())?);
+        Ok(Node { sweeping, router: Some(router), settings: process, dir, reclaimed, shown_key, standing, host, lock })
     }
 
     /// Returns the reason for which it cannot open its connections anew for other rules about hosts. It goes on trying.
@@ -301,6 +305,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        self.sweeping = None;
         self.router = None;
         for path in [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy(), self.dir.restored_file()]
         {

@@ -1,4 +1,8 @@
 //! Sending and receiving messages.
+//!
+//! Decision: an outlet to a topic declares its key, so that the engine works out the way of its many messages once. An
+//! outlet for control messages declares nothing. It sends a few messages a second to one process, whose key nobody uses
+//! again, and the engine keeps 5 KB for each key that was ever declared: half of it at the sender, half at the node.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +15,9 @@ use zenoh::{
 };
 
 use super::{
+    core::Core,
     declaration::{Declaration, Registry, Retired, Slot, Withdraw},
+    lease::Lease,
     link::Link,
     payload, settings,
 };
@@ -32,12 +38,7 @@ impl Publication {
 
 impl Declaration for Publication {
     fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
-        let (priority, express) = match self.class {
-            // Heartbeats have the priority of samples: with one of their own they overtook them, and gaps looked real.
-            Class::Data | Class::Control => (Priority::Data, false),
-            // Immediate records do not wait until a frame is full.
-            Class::Urgent => (Priority::DataHigh, true),
-        };
+        let (priority, express) = precedence(self.class);
         let declare = || {
             link.session
                 .declare_publisher(link.key(&self.key))
@@ -54,6 +55,26 @@ impl Declaration for Publication {
     }
 }
 
+/// Returns the priority of a class, and whether its messages do not wait until a frame is full.
+fn precedence(class: Class) -> (Priority, bool) {
+    match class {
+        // Heartbeats have the priority of samples: with one of their own they overtook them, and gaps looked real.
+        Class::Data | Class::Control => (Priority::Data, false),
+        Class::Urgent => (Priority::DataHigh, true),
+    }
+}
+
+fn refused(key: &KeyExpr<'_>, why: String) -> EngineError {
+    EngineError::Refused { engine: settings::NAME, doing: format!("sending to {key}"), why }
+}
+
+fn check_length(message: &Bytes) -> Result<(), EngineError> {
+    if message.len() > settings::MESSAGE {
+        return Err(EngineError::TooLong { engine: settings::NAME, limit: settings::MESSAGE, length: message.len() });
+    }
+    Ok(())
+}
+
 /// Outlet for callers; withdrawn with its last use.
 pub(super) struct ZenohOutlet {
     pub publication: Arc<Publication>,
@@ -62,16 +83,32 @@ pub(super) struct ZenohOutlet {
 
 impl Outlet for ZenohOutlet {
     fn send(&self, message: Bytes) -> Result<(), EngineError> {
-        if message.len() > settings::MESSAGE {
-            return Err(EngineError::TooLong { engine: super::settings::NAME, limit: settings::MESSAGE, length: message.len() });
-        }
-        let refused = |why: String| EngineError::Refused {
-            engine: super::settings::NAME,
-            doing: format!("sending to {}", self.publication.key),
-            why,
-        };
+        check_length(&message)?;
+        let key = &self.publication.key;
         let sent = self.publication.publisher.with(|publisher| publisher.put(payload::to_engine(message)).wait());
-        sent.ok_or_else(|| refused("the engine is closed".to_owned()))?.map_err(|why| refused(why.to_string()))
+        sent.ok_or_else(|| refused(key, CLOSED.to_owned()))?.map_err(|why| refused(key, why.to_string()))
+    }
+}
+
+const CLOSED: &str = "the engine is closed";
+
+/// Outlet for control messages to one process, which declares nothing.
+pub(super) struct UndeclaredOutlet {
+    pub core: Weak<Core>,
+    pub key: KeyExpr<'static>,
+    pub class: Class,
+}
+
+impl Outlet for UndeclaredOutlet {
+    fn send(&self, message: Bytes) -> Result<(), EngineError> {
+        check_length(&message)?;
+        let closed = || refused(&self.key, CLOSED.to_owned());
+        let link = self.core.upgrade().ok_or_else(closed)?.current().1;
+        let _in_use = Lease::of(link.lease.as_ref()).ok_or_else(closed)?;
+        let (priority, express) = precedence(self.class);
+        let put = link.session.put(link.key(&self.key), payload::to_engine(message));
+        let put = put.congestion_control(CongestionControl::Drop).priority(priority).express(express);
+        put.wait().map_err(|why| refused(&self.key, why.to_string()))
     }
 }
 

@@ -142,6 +142,9 @@ impl Engine for ZenohEngine {
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
+        if class == Class::Control {
+            return Ok(Box::new(outlet::UndeclaredOutlet { core: Arc::downgrade(&self.core), key: pattern(key)?, class }));
+        }
         let publication = Arc::new(outlet::Publication::new(pattern(key)?, class));
         let _withdraw = self.declare(publication.clone())?;
         Ok(Box::new(outlet::ZenohOutlet { publication, _withdraw }))
