@@ -61,8 +61,9 @@ class Programs:
 
 
 def run(place, program, *arguments):
-    """Runs a program to its end; it must succeed."""
-    subprocess.run([program, *arguments], env=place.environment, check=True, timeout=120)
+    """Runs a program to its end, which must succeed; returns its output."""
+    done = subprocess.run([program, *arguments], env=place.environment, check=True, timeout=120, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 def line_of(source, text):
@@ -103,7 +104,8 @@ def hello(place, programs):
 def mount(place, programs):
     source = BINDING / "examples" / "mount.cpp"
     program = programs.compile(CXX, source)
-    run(place, program)
+    said = run(place, program)
+    check("a C++ program is told that its records are kept", said.splitlines()[-1:] == ["kept"])
     who = ("mount", "CONTROL/DV01/Mount")
     report = lambda text: ("Debug", *who, text, {}, "az {:8.3f}", "report")
     status = ("Warning", *who, "status 0x002a of   DV01, true", {}, "status {:#06x}", "report")

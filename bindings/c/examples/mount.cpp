@@ -2,6 +2,7 @@
 // to be killed, and its records are kept all the same.
 #include <cstdint>
 #include <cstdio>
+#include <future>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -75,6 +76,10 @@ int main(int count, char **words) try {
     mount.slew("3C273", {-57.5, 21.25});
     mount.report(Angle(269.9), Angle(0.00125), Mode::Tracking, 3);
     mount.report(Angle(-0.5), Angle(88), Mode::Standby, std::nullopt);
+    // The call goes on; the answer comes when a collector has the records on its disk.
+    std::promise<bool> kept;
+    logger.when_kept(30'000, [&kept](bool are_kept) { kept.set_value(are_kept); });
+    std::puts(kept.get_future().get() ? "kept" : "not kept");
     return 0;
 } catch (const tampu::Failure &failure) {
     std::fprintf(stderr, "mount: %s\n", failure.what());

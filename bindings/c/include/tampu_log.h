@@ -61,6 +61,11 @@ int32_t tampu_log_flush(const tampu_logger *logger, uint32_t timeout_ms);
 /* Waits until a collector has committed everything published before: when this returns 1, it is on the collector's disk. */
 int32_t tampu_log_flush_to_archive(const tampu_logger *logger, uint32_t timeout_ms);
 
+/* Returns at once, and calls `told` later, once: with kept = 1 when a collector has committed everything published before this call,
+ * with 0 after `timeout_ms` or at the end of the logging. The logger's worker calls it with `user`, possibly after the handle was
+ * closed; it must be quick, and may log. 0, or -1: failed, and `told` is never called. */
+int32_t tampu_log_when_kept(const tampu_logger *logger, uint32_t timeout_ms, void (*told)(void *user, int32_t kept), void *user);
+
 /* 1: logged records survive the process. 0: the run-time directory cannot be used, tampu_log_last_error() has the reason, and
  * unsent records end with the process. -1: failed. */
 int32_t tampu_log_survives(const tampu_logger *logger);

@@ -24,8 +24,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -117,6 +119,18 @@ public:
     // Waits until a collector has committed everything published before; false after the timeout.
     bool flush_to_archive(std::uint32_t timeout_ms) const noexcept {
         return tampu_log_flush_to_archive(handle_, timeout_ms) == 1;
+    }
+    // Returns at once, and calls `told` later, once: with true when a collector has committed everything published before, with
+    // false after the timeout or at the end of the logging. The logger's worker calls it, so it must be quick; it must not throw.
+    void when_kept(std::uint32_t timeout_ms, std::function<void(bool)> told) const {
+        using Told = std::function<void(bool)>;
+        auto kept = std::make_unique<Told>(std::move(told));
+        const auto call = [](void *user, std::int32_t is_kept) {
+            const std::unique_ptr<Told> told(static_cast<Told *>(user));
+            (*told)(is_kept == 1);
+        };
+        check(tampu_log_when_kept(handle_, timeout_ms, call, kept.get()) == 0);
+        kept.release();
     }
     // Returns true if logged records survive the process; they do not if the run-time directory cannot be used.
     bool survives() const noexcept { return tampu_log_survives(handle_) == 1; }

@@ -1,6 +1,9 @@
 //! The handle of a logger in C: open, flush, close.
 
-use std::{ffi::c_char, time::Duration};
+use std::{
+    ffi::{c_char, c_void},
+    time::Duration,
+};
 
 use tampu_log::{LogSettings, Logger};
 use tampu_ring::RingStorage;
@@ -75,6 +78,40 @@ pub unsafe extern "C" fn tampu_log_flush(handle: *const Handle, timeout_ms: u32)
 pub unsafe extern "C" fn tampu_log_flush_to_archive(handle: *const Handle, timeout_ms: u32) -> i32 {
     // SAFETY: by the caller.
     guarded(-1, || Ok(unsafe { logger(handle) }?.flush_to_archive(Duration::from_millis(timeout_ms.into())).into()))
+}
+
+/// Function of C that is told whether records are kept.
+type Told = unsafe extern "C" fn(user: *mut c_void, kept: i32);
+
+/// Pointer of the caller that goes back to its function on another thread.
+struct User(*mut c_void);
+
+// SAFETY: the page of the function says that it is called on another thread, so the caller gives a pointer that may go there.
+unsafe impl Send for User {}
+
+/// Calls `told` later, once, with 1 if a collector has committed all earlier records, or 0 after the time limit. Returns 0.
+///
+/// # Safety
+/// `handle` is NULL or open. `told` may be called on another thread with `user`, also after the handle was closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_when_kept(
+    handle: *const Handle,
+    timeout_ms: u32,
+    told: Option<Told>,
+    user: *mut c_void,
+) -> i32 {
+    guarded(-1, || {
+        let told = told.ok_or(Failure::Null("the function"))?;
+        let user = User(user);
+        let tell = move |kept: bool| {
+            let user = user;
+            // SAFETY: by the caller.
+            unsafe { told(user.0, kept.into()) }
+        };
+        // SAFETY: by the caller.
+        unsafe { logger(handle) }?.when_kept(Duration::from_millis(timeout_ms.into()), tell);
+        Ok(0)
+    })
 }
 
 /// Number of records of this process that were lost so far.

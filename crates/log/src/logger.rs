@@ -55,6 +55,7 @@ pub mod local;
 pub(crate) mod packet;
 pub(crate) mod packet_builder;
 pub(crate) mod packet_sink;
+pub(crate) mod promises;
 pub(crate) mod rate_limits;
 pub(crate) mod record;
 pub(crate) mod renderer;

@@ -26,6 +26,7 @@ use crate::logger::{
     local::{Printer, Unprinted},
     packet_builder::Sealed,
     packet_sink::{PacketSink, Refused},
+    promises::{Promises, Tell},
     rate_limits::Notice,
     renderer::{LOSS_MESSAGE, RecordRenderer, RenderOutcome},
     shared::LoggerShared,
@@ -57,6 +58,7 @@ struct Backend {
     drainer: Drainer,
     renderer: RecordRenderer,
     batches: DrainBatches,
+    promises: Promises,
     /// Packets of the batch that is being drained.
     packets: Vec<(usize, u64)>,
     /// The packets themselves.
@@ -90,6 +92,7 @@ pub(crate) fn run(shared: Arc<LoggerShared>, mut sink: Box<dyn PacketSink>, drai
         drainer,
         renderer,
         batches: DrainBatches::new(overflow, half),
+        promises: Promises::default(),
         packets: Vec::new(),
         bytes: Vec::new(),
         drained: 0,
@@ -280,6 +283,7 @@ impl Backend {
                 }
                 BackendCommand::Flush(timeout, tell) => self.flush(timeout, &tell, Self::deliver),
                 BackendCommand::Keep(timeout, tell) => self.flush(timeout, &tell, Self::keep),
+                BackendCommand::Tell(until, tell) => self.promise(until, tell),
             }
         }
     }
@@ -311,14 +315,24 @@ impl Backend {
         self.sink.keep(timeout)
     }
 
-    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
-        let until = Instant::now() + timeout;
+    /// Sends everything there is.
+    fn send_all(&mut self) {
         while self.pass() > 0 {
             self.write(false);
             self.send_sealed();
         }
         self.sweep();
         self.write(false);
+    }
+
+    fn promise(&mut self, until: Instant, tell: Tell) {
+        self.send_all();
+        self.promises.add(until, &*self.sink, tell);
+    }
+
+    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
+        let until = Instant::now() + timeout;
+        self.send_all();
         let flushed = wait(self, until.saturating_duration_since(Instant::now()));
         self.settle();
         // The asker may have stopped waiting.
@@ -410,6 +424,7 @@ impl Backend {
     /// Gives back the room of batches that are over.
     fn settle(&mut self) {
         self.batches.settle(&mut self.drainer, &mut self.renderer.packets, &mut *self.sink, self.give_up.is_some());
+        self.promises.look(&*self.sink, Instant::now(), false);
     }
 
     /// Reports the losses at the end of a ring, after which no record made the ring report them.
@@ -434,7 +449,8 @@ impl Backend {
             Some(since) => period.saturating_sub(since.elapsed()),
             None => period,
         };
-        if !self.batches.are_awaited() { until_old.min(RETRY) } else { until_old.min(LOOK) }
+        let is_awaited = self.batches.are_awaited() || self.promises.are_open();
+        if is_awaited { until_old.min(LOOK) } else { until_old.min(RETRY) }
     }
 
     /// Says in-band how many records found no room on their way without a ring.
@@ -463,6 +479,7 @@ impl Backend {
             self.sink.flush(self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
             self.settle();
         }
+        self.promises.look(&*self.sink, Instant::now(), true);
     }
 }
 

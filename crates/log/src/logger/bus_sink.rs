@@ -83,9 +83,7 @@ impl Outlet {
             let begun = Instant::now();
             // Returns as soon as all readers have acknowledged, which nearly always means the collector.
             self.writer.flush(until.saturating_duration_since(begun).min(LOOK));
-            let readers = self.writer.readers();
-            let mut keepers = readers.iter().filter(|reader| reader.hold == Hold::Full && reader.state != ReaderState::Gone);
-            if self.next == 0 || keepers.any(|keeper| keeper.acked >= self.next) {
+            if self.is_kept(self.next) {
                 return true;
             }
             if Instant::now() >= until {
@@ -95,6 +93,13 @@ impl Outlet {
                 std::thread::sleep(LOOK - begun.elapsed().min(LOOK));
             }
         }
+    }
+
+    /// Returns whether a collector has committed everything before this number.
+    fn is_kept(&self, next: u64) -> bool {
+        let readers = self.writer.readers();
+        let mut keepers = readers.iter().filter(|reader| reader.hold == Hold::Full && reader.state != ReaderState::Gone);
+        next == 0 || keepers.any(|keeper| keeper.acked >= next)
     }
 
     fn has_readers(&self) -> bool {
@@ -252,5 +257,14 @@ impl PacketSink for BusSink {
         let until = Instant::now() + timeout;
         let mut central = self.writers.iter().filter(|(stream, _)| stream.reach == Reach::Central);
         central.all(|(_, outlet)| outlet.keep(until))
+    }
+
+    fn published(&self) -> Vec<(StreamKey, u64)> {
+        let central = self.writers.iter().filter(|(stream, _)| stream.reach == Reach::Central);
+        central.map(|(stream, outlet)| (stream.clone(), outlet.next)).collect()
+    }
+
+    fn is_kept(&self, stream: &StreamKey, next: u64) -> bool {
+        self.writers.get(stream).is_some_and(|outlet| outlet.is_kept(next))
     }
 }

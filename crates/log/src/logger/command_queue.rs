@@ -11,12 +11,14 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::Sender,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use tampu_types::LogRecord;
+
+use crate::logger::promises::Tell;
 
 /// One request to the backend.
 pub(crate) enum BackendCommand {
@@ -26,6 +28,8 @@ pub(crate) enum BackendCommand {
     Flush(Duration, Sender<bool>),
     /// A request to wait until a collector has committed all records.
     Keep(Duration, Sender<bool>),
+    /// A request to tell later whether a collector has committed all records until then.
+    Tell(Instant, Tell),
 }
 
 /// Bounded queue from callers to the backend.

@@ -3,7 +3,7 @@
 use std::{
     sync::{Arc, atomic::Ordering, mpsc},
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -210,6 +210,22 @@ impl Logger {
     /// that it drops on purpose (a quota, a rule), and reports them in the log.
     pub fn flush_to_archive(&self, timeout: Duration) -> bool {
         self.wait_for(timeout, BackendCommand::Keep)
+    }
+
+    /// Returns at once, and calls `tell` later, once: with true when a collector has committed all records published before
+    /// this call, with false after the timeout or at the end of the logging. The logger's worker calls it, so it must be quick;
+    /// it may log. In a child made by `fork`, a thread of its own calls it.
+    pub fn when_kept(&self, timeout: Duration, tell: impl FnOnce(bool) + Send + 'static) {
+        let shared = &self.keeper.shared;
+        if self.keeper.process != std::process::id() {
+            let waiting = shared.clone();
+            let wait = move || tell(waiting.rings.wait_until_drained(timeout));
+            // Without a thread nobody is told, as if the process had ended.
+            let _ = WorkerThread::named("tampu-log-kept").spawn(OnPanic::ReportOnly, wait);
+            return;
+        }
+        shared.commands.force(BackendCommand::Tell(Instant::now() + timeout, Box::new(tell)));
+        shared.rings.wake_drainer();
     }
 
     fn wait_for(&self, timeout: Duration, command: fn(Duration, mpsc::Sender<bool>) -> BackendCommand) -> bool {

@@ -32,6 +32,12 @@ pub(crate) trait PacketSink: Send {
 
     /// Waits until a keeper has committed all packets published for everybody; returns whether it has.
     fn keep(&mut self, timeout: Duration) -> bool;
+
+    /// Returns the streams for everybody, each with the number after its last packet.
+    fn published(&self) -> Vec<(StreamKey, u64)>;
+
+    /// Returns whether a keeper has committed a stream's packets before this number.
+    fn is_kept(&self, stream: &StreamKey, next: u64) -> bool;
 }
 
 /// Reason why a packet was not taken.

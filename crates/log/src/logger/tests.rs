@@ -14,6 +14,7 @@ use crate::logger::{
 };
 
 mod restrained;
+mod when_kept;
 
 /// Packets that were sent, and whether the sink accepts more.
 #[derive(Default)]
@@ -57,6 +58,16 @@ impl PacketSink for ToFar {
     }
 
     fn keep(&mut self, _timeout: Duration) -> bool {
+        let state = self.0.state.lock().unwrap();
+        !state.nobody && !state.unacknowledged
+    }
+
+    fn published(&self) -> Vec<(StreamKey, u64)> {
+        let state = self.0.state.lock().unwrap();
+        state.packets.iter().enumerate().map(|(number, (stream, ..))| (stream.clone(), number as u64 + 1)).collect()
+    }
+
+    fn is_kept(&self, _lane: &StreamKey, _next: u64) -> bool {
         let state = self.0.state.lock().unwrap();
         !state.nobody && !state.unacknowledged
     }
