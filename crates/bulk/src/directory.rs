@@ -19,7 +19,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{
-    Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, TypeTag, WriteError, Writer,
+    Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, Subject, TypeTag, WriteError, Writer,
     access::{Denied, Principal, Resource, Verb},
     engine::Guard,
 };
@@ -95,9 +95,13 @@ impl Teller {
 
 fn writer(participant: &Participant, topic: &str, tag: TypeTag) -> Result<Writer, BusError> {
     let topic = TopicName::new(topic)?;
+    participant.writer_for(&Subject::new(&topic, &Partition::everybody()), tag, default_qos())
+}
+
+/// Returns the quality of service of declarations and transfers where settings of the topics are silent.
+pub fn default_qos() -> Qos {
     // A new participant reads the current declarations; it must not delay a sender or receiver.
-    let default = Qos { max_wait: Duration::from_millis(5), ..Qos::default() };
-    participant.writer(&topic, &Partition::everybody(), tag, participant.qos_over(default, &topic))
+    Qos { max_wait: Duration::from_millis(5), ..Qos::default() }
 }
 
 /// Announced receiver; dropping it withdraws the announcement.

@@ -29,6 +29,7 @@
 //! | `TAMPU_CERTIFICATES` | directory of this host's certificates; TLS is used with them, and required beyond loopback addresses |
 //! | `TAMPU_ENCRYPTION` | `none` for plain connections beyond loopback addresses |
 //! | `TAMPU_DIRECT` | address at which this process accepts direct links from other hosts |
+//! | `TAMPU_LOG_CONFIG`, `TAMPU_QOS` | files with `[[topic]]` ([`crate::topic_settings`]); the second one beats the first |
 //! | `TAMPU_ENGINE` | name of the engine; without it the first one of this build |
 
 pub mod encryption;

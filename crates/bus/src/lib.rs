@@ -12,7 +12,7 @@
 //! | joining: settings, endpoints, keys, the node | [`connect`] |
 //! | the contract of an engine, and the engines | [`engine`] |
 //! | messages on the wire | [`wire`] |
-//! | limits and options | [`qos`] |
+//! | limits and options | [`qos`], and a site's settings of them, [`topic_settings`] |
 //! | authorisation | [`access`] |
 //! | asking and answering | [`service`] |
 //! | writing: outbox (a value), loans, receipts | [`Writer`] |
@@ -59,6 +59,7 @@ pub mod host;
 pub mod qos;
 pub mod run_dir;
 pub mod service;
+pub mod topic_settings;
 pub mod wire;
 
 mod ask;
@@ -68,14 +69,16 @@ mod nodes;
 mod participant;
 mod reader;
 mod shared;
+mod watched_file;
 mod writer;
 
 pub use ask::Answers;
 pub use error::{BusError, CallError, LoanError, WriteError};
 pub use links::Forgeries;
 pub use participant::{Acquaintances, Participant, SourceInfo, StateOf};
-pub use qos::{Ack, History, Hold, Qos, QosPatch, QosTable, ReaderQos};
+pub use qos::{Ack, History, Hold, Qos, ReaderQos};
 pub use reader::{Alarm, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
 pub use tampu_shm::{Overwritten, lost_pages, survive_truncation};
+pub use topic_settings::{QosPatch, QosTable, Subject};
 pub use wire::state::{FollowerReport, ParticipantState, ReaderReport, WriterReport};
 pub use writer::{Loan, ReaderState, ReaderStatus, Receipt, TypeTag, Writer, WriterStats, Written};

@@ -11,26 +11,31 @@ use std::{
 };
 
 use bytes::Bytes;
-use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName, name::escape};
+use tampu_types::{Domain, Incarnation, PartitionFilter, SourceName, TopicFilter, TopicName, name::escape};
 
 use crate::{
     access::{Access, HostRules, Principal, access_of_host, proof_in},
     ask::{Answers, Inflow},
     clock::{Clock, Gate},
     connect::Settings,
-    engine::{Answerer, CaughtUp, Deliver, Engine, Guard, Presence, Question, Tick},
+    engine::{Answerer, CaughtUp, Connected, Deliver, Engine, Guard, Presence, Question, Tick},
     error::{BusError, CallError},
     links::{Forgeries, Links, lock},
     nodes::Nodes,
-    qos::{Hold, Qos, QosTable, ReaderQos},
+    qos::{History, Hold, ReaderQos},
     reader::{Core, Reader},
+    topic_settings::{QosTable, SITE_QOS},
     wire::{self, keys::ReaderInfo, refetch::Refetch},
-    writer::{Start, Stream, TypeTag, Writer},
+    writer::Stream,
 };
+use tuning::Tuning;
 
 mod beats;
 mod presence;
+mod site_reader;
 mod state;
+mod tuning;
+mod writers;
 
 pub use state::StateOf;
 
@@ -90,11 +95,11 @@ struct Remote {
 
 pub(crate) struct Shared {
     pub links: Arc<Links>,
-    qos: QosTable,
+    tuning: Tuning,
     registry: Mutex<Registry>,
     next_id: AtomicU32,
     leaving: AtomicBool,
-    /// Time of the next look at the rules about topics, in monotonic ns.
+    /// Time of the next look at the rules about topics and their settings, in monotonic ns.
     look_at_rules: AtomicU64,
     this: OnceLock<Weak<Shared>>,
     access: OnceLock<Access>,
@@ -126,12 +131,13 @@ impl Participant {
         Participant::on(settings.open()?, settings.domain, source, settings.qos)
     }
 
-    /// Joins a domain through an engine.
+    /// Joins a domain through an engine. The settings of topics beat those of the site.
     pub fn on(engine: Arc<dyn Engine>, domain: Domain, source: SourceName, qos: QosTable) -> Result<Participant, BusError> {
         let links = Arc::new(Links::new(engine, domain, source));
+        let tuning = Tuning::new(qos, links.shared_dir.as_ref().and_then(|rings| rings.parent()));
         let shared = Arc::new(Shared {
             links,
-            qos,
+            tuning,
             registry: Mutex::default(),
             next_id: AtomicU32::new(0),
             leaving: AtomicBool::new(false),
@@ -143,7 +149,13 @@ impl Participant {
         // Set once, here.
         let _ = shared.this.set(Arc::downgrade(&shared));
         shared.declare()?;
-        Ok(Participant { _leave: Arc::new(Leave(shared.clone())), shared })
+        let participant = Participant { _leave: Arc::new(Leave(shared.clone())), shared };
+        if participant.shared.links.engine.connected() == Connected::Hub {
+            let qos = ReaderQos { history: History::Last(1), ..ReaderQos::default() };
+            let reader = participant.reader(&TopicFilter::new(SITE_QOS)?, &PartitionFilter::All, qos)?;
+            participant.shared.tuning.read_with(reader);
+        }
+        Ok(participant)
     }
 
     /// Returns the incarnation of this process on the bus.
@@ -199,16 +211,6 @@ impl Participant {
         self.shared.links.on_refused(refused);
     }
 
-    /// Returns the quality of service configured for a topic.
-    pub fn qos(&self, topic: &TopicName) -> Qos {
-        self.shared.qos.of(topic)
-    }
-
-    /// Returns the quality of service of a topic with its own defaults, which the configuration overrides.
-    pub fn qos_over(&self, default: Qos, topic: &TopicName) -> Qos {
-        self.shared.qos.over(default, topic)
-    }
-
     /// Returns the domain's part of the run-time directory, if the engine has one.
     fn domain_dir(&self) -> Option<&Path> {
         self.shared.domain_dir()
@@ -231,22 +233,6 @@ impl Participant {
             Some(directory) => proof_in(directory).seal(name, message),
             None => message,
         }
-    }
-
-    /// Opens a writer of a topic and partition.
-    pub fn writer(&self, topic: &TopicName, partition: &Partition, tag: TypeTag, qos: Qos) -> Result<Writer, BusError> {
-        let shared = &self.shared;
-        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
-        let stream = Arc::new(Stream::open(id, topic, partition, tag, qos, shared.links.clone())?);
-        let mut registry = lock(&shared.registry);
-        for remote in registry.remote.values() {
-            shared.introduce(&stream, &remote.card, Start::Beginning);
-        }
-        stream.await_readers(!registry.knows_first_readers);
-        registry.streams.insert(id, stream.clone());
-        drop(registry);
-        shared.links.beat_soon();
-        Ok(Writer::new(stream))
     }
 
     /// Opens a reader of all streams under a pattern, of some partitions.

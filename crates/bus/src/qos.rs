@@ -1,12 +1,13 @@
 //! Quality of service: the time that a writer waits for its readers, the data that it keeps for them, and the options
 //! of a reader.
 //!
-//! Every limit has a unit and a declared behaviour when it is reached.
+//! Every limit has a unit and a declared behaviour when it is reached. A site changes the values in
+//! [`crate::topic_settings`].
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tampu_types::{Incarnation, TopicFilter, TopicName};
+use tampu_types::Incarnation;
 
 /// Quality of service of a topic's writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,9 @@ pub struct Qos {
     pub pool: usize,
     /// Lets readers connect to the writer's process directly instead of through the node.
     pub direct: bool,
+    /// Sends the stream before ordinary data where a link is busy ([`crate::engine::Class::Urgent`]). The order within the
+    /// stream stays.
+    pub urgent: bool,
 }
 
 impl Default for Qos {
@@ -48,6 +52,7 @@ impl Default for Qos {
             batch: 56 << 10,
             pool: 32 << 20,
             direct: false,
+            urgent: false,
         }
     }
 }
@@ -125,92 +130,5 @@ impl Default for ReaderQos {
             queue: 32 << 20,
             resume: Vec::new(),
         }
-    }
-}
-
-/// Settings for the topics of a pattern. Fields that are not set keep their defaults. Sizes are in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct QosPatch {
-    /// Pattern of the topics.
-    pub topics: String,
-    /// Replaces [`Qos::credit`] if set.
-    pub credit: Option<usize>,
-    /// See [`Qos::max_wait`]; in milliseconds.
-    pub max_wait_ms: Option<u64>,
-    /// See [`Qos::wait_period`]; in milliseconds.
-    pub wait_period_ms: Option<u64>,
-    /// Replaces [`Qos::cache`] if set.
-    pub cache: Option<usize>,
-    /// Replaces [`Qos::keep`] if set.
-    pub keep: Option<usize>,
-    /// See [`Qos::linger`]; in microseconds.
-    pub linger_us: Option<u64>,
-    /// Replaces [`Qos::batch`] if set.
-    pub batch: Option<usize>,
-    /// Replaces [`Qos::pool`] if set.
-    pub pool: Option<usize>,
-    /// Replaces [`Qos::direct`] if set.
-    pub direct: Option<bool>,
-}
-
-/// Quality of service of every topic, as configured: defaults, then each matching patch in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct QosTable {
-    patches: Vec<(TopicFilter, QosPatch)>,
-}
-
-impl QosTable {
-    /// Checks the patterns of the patches.
-    pub fn new(patches: Vec<QosPatch>) -> Result<QosTable, tampu_types::name::BadTopic> {
-        let filtered = patches.into_iter().map(|patch| Ok((TopicFilter::new(patch.topics.clone())?, patch)));
-        Ok(QosTable { patches: filtered.collect::<Result<_, _>>()? })
-    }
-
-    /// Returns the quality of service of a topic.
-    pub fn of(&self, topic: &TopicName) -> Qos {
-        self.over(Qos::default(), topic)
-    }
-
-    /// Returns the quality of service of a topic with its own defaults.
-    pub fn over(&self, mut qos: Qos, topic: &TopicName) -> Qos {
-        for (_, patch) in self.patches.iter().filter(|(filter, _)| filter.matches(topic)) {
-            patch.apply(&mut qos);
-        }
-        qos
-    }
-}
-
-impl QosPatch {
-    fn apply(&self, qos: &mut Qos) {
-        fn set<T: Copy>(field: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *field = value;
-            }
-        }
-        set(&mut qos.credit, self.credit);
-        set(&mut qos.max_wait, self.max_wait_ms.map(Duration::from_millis));
-        set(&mut qos.wait_period, self.wait_period_ms.map(Duration::from_millis));
-        set(&mut qos.cache, self.cache);
-        set(&mut qos.keep, self.keep);
-        set(&mut qos.linger, self.linger_us.map(Duration::from_micros));
-        set(&mut qos.batch, self.batch);
-        set(&mut qos.pool, self.pool);
-        set(&mut qos.direct, self.direct);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn later_patches_override_earlier_ones_and_leave_other_topics_alone() {
-        let patch = |topics: &str, credit, keep| QosPatch { topics: topics.to_owned(), credit, keep, ..QosPatch::default() };
-        let table = QosTable::new(vec![patch("log/*", Some(1), Some(2)), patch("log/error", Some(3), None)]).unwrap();
-        let error = table.of(&TopicName::new("log/Error").unwrap());
-        assert_eq!((error.credit, error.keep), (3, 2));
-        assert_eq!(table.of(&TopicName::new("event/x").unwrap()), Qos::default());
-        assert!(QosTable::new(vec![patch("log//x", None, None)]).is_err());
     }
 }

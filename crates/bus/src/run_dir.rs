@@ -6,6 +6,7 @@
 //!     node.lock                 locked by the host's node during its lifetime; holds its process number
 //!     node.sock                 socket at which processes connect to the node; a link to it once the node made this anew
 //!     node.restored             time at which the node made a vanished directory anew, else absent
+//!     policy.json, qos.json     the access rules and the settings of topics that hold on this host, from the node
 //!     node.key                  the password for node.sock if the node is open to the network, else absent
 //!     peers/<incarnation>.sock  socket of a process without a node; `-direct` for direct links
 //!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
@@ -50,6 +51,9 @@ pub(crate) const USER_KEY: &str = "user.key";
 
 /// Name of the file with the node's access rules, as JSON.
 pub(crate) const POLICY: &str = "policy.json";
+
+/// Name of the file with the site's settings of topics, as JSON.
+pub(crate) const SITE_SETTINGS: &str = "qos.json";
 
 /// The reason why the run-time directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -304,6 +308,11 @@ impl DomainDir {
     /// Returns the file of the node's access rules, for the other processes of this host.
     pub fn policy(&self) -> PathBuf {
         self.path.join(POLICY)
+    }
+
+    /// Returns the file of the site's settings of topics, for the other processes of this host.
+    pub fn site_settings(&self) -> PathBuf {
+        self.path.join(SITE_SETTINGS)
     }
 
     /// Returns the directory of the sockets of processes without a node.

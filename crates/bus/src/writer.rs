@@ -123,13 +123,28 @@ const LOOK_AGAIN: u64 = 5_000_000;
 /// Time that a loan waits for readers before more of the pool is used, in ns.
 const LOAN_PATIENCE: u64 = 2_000_000;
 
+/// Facts by which a stream follows changed settings.
+pub(crate) struct Tuned {
+    /// Quality of service without settings.
+    pub default: Qos,
+    /// The attribute whose events it carries.
+    pub attribute: Option<Box<str>>,
+    /// Topic of the stream that it is a part of.
+    pub part_of: Option<TopicName>,
+}
+
 /// One stream with all parts that send it.
 pub(crate) struct Stream {
     pub id: u32,
     pub topic: TopicName,
     pub partition: Partition,
     tag: TypeTag,
+    /// Quality of service at the beginning. The outbox has the one that holds.
     qos: Qos,
+    /// Makes the stream follow the settings of its topic.
+    pub tuned: Option<Tuned>,
+    /// Longest time that a sample waits in its batch, in ns.
+    linger: AtomicU64,
     links: Arc<Links>,
     outbox: Mutex<Outbox>,
     /// Gate that opens when readers have acknowledged, joined or left.

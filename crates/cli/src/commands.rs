@@ -12,6 +12,7 @@ use crate::{
 pub mod access;
 pub mod book;
 pub mod bulk;
+pub mod bus;
 pub mod cert;
 pub mod completions;
 pub mod demo;
@@ -50,6 +51,8 @@ pub enum Command {
     Book(Box<book::Book>),
     #[command(subcommand)]
     Bulk(Box<bulk::Bulk>),
+    #[command(subcommand)]
+    Bus(bus::Bus),
     Access(access::Access),
     Mail(mail::MailCommand),
     #[command(subcommand)]
@@ -72,6 +75,7 @@ impl Command {
             Command::Event(event) => event.run(context),
             Command::Book(book) => book.run(context),
             Command::Bulk(bulk) => bulk.run(context),
+            Command::Bus(bus) => bus.run(context),
             Command::Access(access) => access.run(context),
             Command::Mail(mail) => mail.run(context),
             Command::Perf(perf) => perf.run(context),

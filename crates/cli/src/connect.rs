@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use tampu_bus::{
-    Participant, QosTable,
+    Participant,
     connect::{BadEndpoint, Encryption, Endpoint, Key, Lan, Settings},
     engine::Engine,
     service::CallError,
@@ -184,8 +184,8 @@ impl Connect {
         let source = SourceName::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
         let unreachable = |text: String| Failure::Unreachable(self.advise(&text));
         let engine = config.open().map_err(|error| unreachable(error.to_string()))?;
-        let participant = Participant::on(engine.clone(), domain, source, QosTable::default())
-            .map_err(|error| unreachable(error.to_string()))?;
+        let participant =
+            Participant::on(engine.clone(), domain, source, config.qos).map_err(|error| unreachable(error.to_string()))?;
         Ok((participant, engine))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! push -> criteria -> number, encode -> the server's stream (one for all small attributes) -> the bus
-//!                                    |-> the attribute's own stream (large, or acknowledged)
+//!                                    |-> the attribute's own stream (large, acknowledged, urgent, or named by a setting)
 //!                                    '-> the streams of other hosts whose processes want it
 //! keeper: questions (first values, lists, criteria), declarations, conflicts with other servers
 //! poller: polls that are due
@@ -25,7 +25,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tampu_bus::{BusError, Participant, Qos, clock::Gate, engine::Guard};
+use tampu_bus::{BusError, Participant, Qos, Subject, clock::Gate, engine::Guard};
 use tampu_types::{
     Partition, TopicName,
     event::{AttributeConfig, AttributeName, Presence},
@@ -83,7 +83,7 @@ impl Server {
     pub fn start(participant: Participant, settings: ServerSettings) -> Result<Server, BusError> {
         let writer = |topic: String, tag, qos: &Qos| {
             let topic = TopicName::new(topic)?;
-            participant.writer(&topic, &Partition::everybody(), tag, participant.qos_over(qos.clone(), &topic))
+            participant.writer_for(&Subject::new(&topic, &Partition::everybody()), tag, qos.clone())
         };
         let shared_writer = writer(topics::shared(participant.source()), topics::EVENT, &settings.shared)?;
         let names = writer(topics::NAMES.to_owned(), topics::DECLARATION, &topics::names_qos())?;

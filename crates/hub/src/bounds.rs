@@ -130,6 +130,18 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Bus,
+        "settings of topics of one hub, for other hosts",
+        Constant("bus/src/topic_settings/site.rs", "SETTINGS_LIMIT", "256 << 10", "256 KiB as JSON"),
+        "other hosts keep the settings that they have, and the log says so",
+    ),
+    bound(
+        Bus,
+        "hubs whose settings of topics hold on a host",
+        Constant("hub/src/topic_keeper.rs", "HUBS", "256", "256 beside its own"),
+        "those of further hubs do not hold, and the log says so",
+    ),
+    bound(
+        Bus,
         "audit records of one principal's refusals",
         Constant("bus/src/access/period_limit.rs", "IN_PERIOD", "5", "5 a minute for each verb"),
         "counted in the next record",

@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tampu_archive::{BackupPlaces, Keep, Options};
-use tampu_bus::qos::QosPatch;
+use tampu_bus::QosPatch;
 use tampu_event::history::HistorySettings;
 use tampu_log::{
     LogSettings, Threshold,

@@ -11,7 +11,7 @@ use std::{
 
 use tampu_bulk::transfers::Transfers;
 use tampu_bus::{
-    BusError, Participant, QosTable,
+    BusError, Participant,
     access::Access,
     connect::{Endpoint, Key, Node, NodeError, NodeSettings, Settings},
     engine::{Engine, Guard},
@@ -49,6 +49,7 @@ use crate::{
     rules::{PolicyWatch, Rules, audit},
     run_dir_watch::{Dependants, RunDirWatch},
     site,
+    topic_keeper::{self, Given, Keeper, TopicKeeper},
 };
 
 pub use error::HubError;
@@ -83,6 +84,8 @@ pub struct Hub {
     /// The log of the engine's warnings, which reach it as long as it lives.
     _engine_log: Arc<Logger>,
     _policy: PolicyWatch,
+    /// The settings of topics of this host, on a hub with a node.
+    topics: Option<TopicKeeper>,
     /// Hears changes of criteria for the audit.
     _criteria: Option<Guard>,
     collecting: Option<Arc<Collecting>>,
@@ -147,7 +150,7 @@ impl Hub {
         settings: Arc<dyn ChangingSettings>,
     ) -> Result<Hub, HubError> {
         let client = process_config(&config)?;
-        let qos = qos_of(&config)?;
+        let qos = topic_keeper::of_hub(&config)?;
         let parts = config.parts();
         let has = |part| process.part().map_or_else(|| parts.contains(&part), |own| own == part);
         let https = if has(HubPart::Book) { certificates::of_book(&config)? } else { Https::default() };
@@ -162,7 +165,10 @@ impl Hub {
             None
         };
         let engine: Arc<dyn Engine> = match &node {
-            Some(node) => node.engine()?,
+            Some(node) => {
+                topic_keeper::publish_own(node, &config);
+                node.engine()?
+            }
             None => client.open()?,
         };
         let participant = |name: String| -> Result<Participant, HubError> {
@@ -174,7 +180,7 @@ impl Hub {
         };
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
         let own = participant(process.name())?;
-        let logger = start_log(&config, own.clone(), access.clone(), settings)?;
+        let logger = start_log(&config, own.clone(), access.clone(), settings.clone())?;
         let panic_log = Arc::new(logger.clone());
         report_panics(&panic_log);
         let engine_log = Arc::new(logger.named(engine_warnings::ENGINE));
@@ -203,6 +209,14 @@ impl Hub {
             });
         }
         let policy = PolicyWatch::start(rules.clone(), logger.clone()).map_err(HubError::Log)?;
+        let topics = match &node {
+            Some(node) => {
+                let (node, participant, access) = (node.clone(), own.clone(), access.clone());
+                let keeper = Keeper::open(&config, Given { node, participant, access, settings, logger: logger.clone() })?;
+                Some(TopicKeeper::start(keeper).map_err(HubError::Log)?)
+            }
+            None => None,
+        };
         let collecting = if has(HubPart::Collector) {
             Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
@@ -321,6 +335,7 @@ impl Hub {
             _panic_log: panic_log,
             _engine_log: engine_log,
             _policy: policy,
+            topics,
             _criteria: criteria,
             collecting,
             engine,
@@ -388,7 +403,7 @@ impl Hub {
             Some(part) => info!(self.logger, "the role {part} stops"),
         }
         self.logger.flush(Duration::from_secs(1));
-        let Hub { run_dir, metrics, services, book, tango, transfers, inputs, rings, spool, history, .. } = &mut self;
+        let Hub { run_dir, metrics, services, book, tango, transfers, inputs, rings, spool, history, topics, .. } = &mut self;
         drop(run_dir.take());
         drop(metrics.take());
         services.clear();
@@ -400,6 +415,7 @@ impl Hub {
         drop(rings.take());
         drop(spool.take());
         drop(history.take());
+        drop(topics.take());
         drop(self);
     }
 }
@@ -447,7 +463,7 @@ fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger,
 /// Checks the configuration, and makes and closes the directories of data. Returns remarks for the log.
 pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     config.check()?;
-    qos_of(config)?;
+    topic_keeper::of_hub(config)?;
     Rules::of(config)?.check_doors(config)?;
     let has = |role| config.roles.contains(&role);
     if has(Role::Book) {
@@ -473,11 +489,6 @@ fn roles_of_this_process(parts: Vec<HubPart>) -> impl Fn() -> RolesReport + Clon
         let report = |role: &HubPart| RoleReport { role: *role, pid: Some(pid), up: true, restarts: 0 };
         RolesReport { host: host_name(), pid, in_process: true, roles: parts.iter().map(report).collect() }
     }
-}
-
-pub(crate) fn qos_of(config: &Config) -> Result<QosTable, HubError> {
-    let wrong = |why: String| ConfigError::Value { setting: "topic.topics".to_owned(), why };
-    Ok(QosTable::new(config.topic.clone()).map_err(|error| wrong(error.to_string()))?)
 }
 
 pub(crate) fn access_of(config: &Config, client: &Settings) -> Result<Access, HubError> {
@@ -524,7 +535,7 @@ pub(crate) fn start_log(
     settings.access = access;
     let (config, source) = (config.clone(), participant.source().clone());
     settings.reread = Some(Reread::new(move || {
-        let LogFile { log, logger } = changing.log().map_err(|why| BadSettings::new("the hub's configuration", why))?;
+        let LogFile { log, logger, .. } = changing.log().map_err(|why| BadSettings::new("the hub's configuration", why))?;
         Ok(log_settings(&Config { log, logger, ..config.clone() }, &source))
     }));
     Logger::on(participant, settings).map_err(HubError::Log)
@@ -534,7 +545,7 @@ pub(crate) fn start_log(
 fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
     let mut settings = LogSettings::isolated(config.domain.clone(), source.clone());
     let log = config.log_flags.clone().over(config.log.clone()).over(default_log());
-    LogFile { log, logger: config.logger.clone() }.apply(&mut settings);
+    LogFile { log, logger: config.logger.clone(), topic: Vec::new() }.apply(&mut settings);
     settings
 }
 

@@ -40,6 +40,7 @@ pub mod login;
 pub mod bulk;
 pub mod certificates;
 mod collecting;
+mod file_stamp;
 mod history;
 mod hub;
 pub mod inputs;
@@ -56,6 +57,7 @@ mod run_dir_watch;
 pub mod sandbox;
 pub mod site;
 pub mod supervisor;
+mod topic_keeper;
 
 pub use config::{Config, ConfigError, Role};
 pub use hub::{Hub, HubError, is_book_optional};

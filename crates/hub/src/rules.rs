@@ -6,15 +6,14 @@
 //! with a node writes its rules into the run-time directory, where all processes of the host read them.
 
 use std::{
-    fs, io,
-    os::unix::fs::MetadataExt,
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc,
         mpsc::{RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -37,6 +36,7 @@ use self::{
 };
 use crate::{
     config::{Config, Role},
+    file_stamp::{Stamp, stamp},
     listen::ListenAddress,
     reread::{ChangingSettings, OwnFiles},
 };
@@ -50,17 +50,10 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Pause of the worker after a panic.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// State of a file, by which a change is noticed.
-type Stamp = Option<(Option<SystemTime>, u64, u64)>;
-
-fn stamp(path: &Path) -> Stamp {
-    fs::metadata(path).ok().map(|found| (found.modified().ok(), found.len(), found.ino()))
-}
-
 /// The policy file as it was read last.
 #[derive(Default)]
 struct Seen {
-    stamp: Stamp,
+    stamp: Option<Stamp>,
     /// True once the file had rules or defaults of its own.
     had_content: bool,
 }

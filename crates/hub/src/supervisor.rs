@@ -42,6 +42,7 @@ use crate::{
     part::HubPart,
     reread::OwnFiles,
     roles::{self, RoleReport, RolesReport},
+    topic_keeper,
 };
 
 use cgroup::Cgroup;
@@ -197,7 +198,7 @@ impl Supervisor {
     fn join(&mut self) -> Result<(), SupervisorError> {
         let engine = self.client.open().map_err(HubError::from)?;
         let source = SourceName::new(hub::name_of("hub")).map_err(|why| HubError::Bus(why.into()))?;
-        let qos = hub::qos_of(&self.config)?;
+        let qos = topic_keeper::of_hub(&self.config).map_err(HubError::from)?;
         let participant = Participant::on(engine.clone(), self.config.domain.clone(), source, qos).map_err(HubError::from)?;
         let access = hub::access_of(&self.config, &self.client)?;
         let logger = hub::start_log(&self.config, participant.clone(), access, Arc::new(OwnFiles::of(&self.config)))?;

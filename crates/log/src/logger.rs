@@ -68,7 +68,7 @@ pub(crate) mod threshold;
 pub(crate) mod throttle;
 
 pub use acknowledged::Acknowledged;
-pub use bus_sink::{LOG_BATCH, qos_of, topic_of};
+pub use bus_sink::{LOG_BATCH, default_qos, qos_of, topic_of};
 pub use ffi::{Claim, FfiContext, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};
 pub use load::{Variables, variable};

@@ -8,9 +8,8 @@ use std::{
 
 use tampu_archive::{Archive, LocalArchive, Options, Stop, query::Query};
 use tampu_bus::{
-    Participant, QosTable,
+    Participant, QosPatch, QosTable,
     connect::{Node, NodeSettings, Settings},
-    qos::QosPatch,
 };
 use tampu_log::{
     LogSettings, Logger,

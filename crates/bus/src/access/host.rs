@@ -5,18 +5,15 @@
 
 use std::{
     collections::HashMap,
-    fs,
-    io::{self, Write},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    io,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
 };
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use tampu_types::{Domain, TopicName};
 
 use super::{
@@ -28,43 +25,29 @@ use super::{
 };
 use crate::{
     engine::{AskForHost, Engine},
-    run_dir::{POLICY, USER_KEY, private_file},
+    run_dir::{POLICY, USER_KEY},
+    watched_file::{self, Missing, WatchedFile},
 };
 
 /// Writes the policy for the processes of this host into the domain's part of the run-time directory.
 pub fn publish_policy(directory: &Path, policy: &Policy) -> io::Result<()> {
-    let path = directory.join(POLICY);
-    let fresh = directory.join(format!("{POLICY}.{}", std::process::id()));
-    let text = serde_json::to_vec(policy).map_err(io::Error::other)?;
-    private_file(&fresh)?.write_all(&text)?;
-    fs::rename(&fresh, &path)
+    watched_file::publish(directory, POLICY, policy)
 }
 
-/// State of a file, by which a change is noticed.
-type Stamp = (Option<SystemTime>, u64, u64);
-
 struct HostPolicy {
-    path: PathBuf,
+    file: WatchedFile<Policy>,
     domain: Domain,
     is_open: Box<dyn Fn() -> bool + Send + Sync>,
-    read: Mutex<(Option<Stamp>, Arc<Policy>)>,
 }
 
 impl HostPolicy {
     fn in_directory(directory: &Path, domain: &Domain, is_open: impl Fn() -> bool + Send + Sync + 'static) -> HostPolicy {
-        let (path, is_open) = (directory.join(POLICY), Box::new(is_open));
-        HostPolicy { path, domain: domain.clone(), is_open, read: Mutex::default() }
+        let file = WatchedFile::new(directory, POLICY, Missing::Default);
+        HostPolicy { file, domain: domain.clone(), is_open: Box::new(is_open) }
     }
 
     fn current(&self) -> Arc<Policy> {
-        let stamp = fs::metadata(&self.path).ok().map(|found| (found.modified().ok(), found.len(), found.ino()));
-        let mut read = self.read.lock();
-        if read.0 != stamp {
-            let found = stamp.and_then(|_| serde_json::from_slice(&fs::read(&self.path).ok()?).ok());
-            // The node replaces the file in one step, so an unreadable one is of another release.
-            *read = (stamp, Arc::new(found.unwrap_or_default()));
-        }
-        read.1.clone()
+        self.file.current()
     }
 }
 
@@ -181,7 +164,7 @@ mod tests {
         assert!(!may());
         publish_policy(dir.path(), &Policy { defaults: Defaults::None, ..Policy::default() }).unwrap();
         assert!(!may());
-        fs::remove_file(dir.path().join(POLICY)).unwrap();
+        std::fs::remove_file(dir.path().join(POLICY)).unwrap();
         assert!(may());
     }
 

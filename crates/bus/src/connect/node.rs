@@ -250,6 +250,11 @@ impl Node {
         }
     }
 
+    /// Returns the names of the hosts that this node connects to, as far as their certificates have proved them.
+    pub fn dialed_hosts(&self) -> Vec<String> {
+        self.router.as_ref().map(|router| router.dialed_hosts()).unwrap_or_default()
+    }
+
     /// Returns the name that other hosts know, if certificates prove names.
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
@@ -307,8 +312,8 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.sweeping = None;
         self.router = None;
-        for path in [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy(), self.dir.restored_file()]
-        {
+        let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy()];
+        for path in of_host.into_iter().chain([self.dir.site_settings(), self.dir.restored_file()]) {
             let _ = fs::remove_file(path);
         }
     }

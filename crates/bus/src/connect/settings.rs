@@ -13,7 +13,10 @@ use super::{
     environment::{BadEnvironment, read},
     key::Key,
 };
-use crate::{qos::QosTable, run_dir::RunDir};
+use crate::{
+    run_dir::RunDir,
+    topic_settings::{self, BadSettingsFile, QosTable},
+};
 
 /// Domain of a process that names none. It stays on its host.
 pub const DEFAULT_DOMAIN: &str = "local";
@@ -33,7 +36,7 @@ pub struct Settings {
     pub lan: Option<Lan>,
     /// The time that a vanished node has to return before its processes meet without it.
     pub node_grace: Duration,
-    /// Qualities of service of topics that differ from the defaults.
+    /// Qualities of service of topics that beat those of the site. Those of the environment stand last.
     pub qos: QosTable,
 }
 
@@ -67,6 +70,7 @@ impl Settings {
         let domain = read("TAMPU_DOMAIN", |text| Domain::new(text).map_err(|why| why.to_string()))?;
         let mut settings = Settings::new(domain.unwrap_or_else(default_domain), RunDir::from_env());
         settings.engine = read("TAMPU_ENGINE", Ok)?;
+        settings.qos = topics_from_env()?;
         let direct = read("TAMPU_DIRECT", Ok)?;
         let encryption = Encryption::from_env()?;
         settings.lan = key_from_env()?.map(|key| Lan { key, direct, encryption });
@@ -83,6 +87,17 @@ impl Settings {
         self.domain = domain;
         self
     }
+}
+
+/// Reads the settings of topics in the program's file, and those of the environment, which beat them.
+fn topics_from_env() -> Result<QosTable, BadEnvironment> {
+    type Reader = fn(&Path) -> Result<QosTable, BadSettingsFile>;
+    let table = |variable, from_file: Reader| {
+        let found = read(variable, |path| from_file(Path::new(&path)).map_err(|why| why.to_string()))?;
+        Ok(found.unwrap_or_default())
+    };
+    let of_program = table("TAMPU_LOG_CONFIG", topic_settings::from_file_of_program)?;
+    Ok(of_program.and(table("TAMPU_QOS", topic_settings::from_file)?))
 }
 
 fn key_from_env() -> Result<Option<Key>, BadEnvironment> {

@@ -214,6 +214,12 @@ pub trait Engine: Send + Sync + 'static {
         None
     }
 
+    /// Returns the proved name of the host whose hub this process is connected to instead of a node of its own host. `None`
+    /// if there is no such hub, nothing proves names, or the name is not known yet.
+    fn hub_host(&self) -> Option<Arc<str>> {
+        None
+    }
+
     /// Opens an outlet for this key.
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError>;
 

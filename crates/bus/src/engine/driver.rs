@@ -80,6 +80,9 @@ pub(crate) trait Router: Send + Sync {
     /// Asks this rule for each host that connects with a certificate, and for connected ones from time to time.
     fn ask_for_hosts(&self, rule: AskForHost);
 
+    /// Returns the names of the hosts that it connects to, as far as their certificates have proved them.
+    fn dialed_hosts(&self) -> Vec<String>;
+
     /// Lets these rules decide which topics a host reads and writes over its links.
     fn hold_to(&self, policy: &Arc<Policy>);
 }

@@ -63,6 +63,7 @@ impl Shared {
             if self.links.rules_changed() {
                 self.follow_rules();
             }
+            self.follow_settings();
         }
         let streams = self.streams();
         for stream in &streams {
@@ -136,6 +137,7 @@ impl Shared {
 
     /// Leaves in order: sends the remaining samples, gives readers a moment to acknowledge, and announces the end.
     pub(super) fn leave(&self) {
+        self.tuning.close();
         let clock = &self.links.clock;
         let until = clock.monotonic() + LEAVE.as_nanos() as u64;
         let streams = self.streams();

@@ -26,6 +26,16 @@ impl Budget {
         Budget(Arc::new(Mutex::new(bucket)))
     }
 
+    /// Changes the time and its period, for all streams that share them. What has been spent stays spent.
+    pub fn retune(&self, max_wait: Duration, period: Duration, now: u64) {
+        let left = self.left(now);
+        let mut bucket = lock(&self.0);
+        let spent = bucket.most - left;
+        bucket.most = max_wait.as_nanos() as u64;
+        bucket.period = (period.as_nanos() as u64).max(1);
+        bucket.left = bucket.most.saturating_sub(spent);
+    }
+
     /// Returns the time left at `now`, in ns.
     pub fn left(&self, now: u64) -> u64 {
         let mut bucket = lock(&self.0);
@@ -56,6 +66,10 @@ mod tests {
         assert_eq!(budget.left(0), 0);
         assert_eq!(budget.left(500_000_000), 50_000_000);
         assert_eq!(budget.left(60_000_000_000), 100_000_000);
+        budget.spend(30_000_000);
+        budget.retune(Duration::from_millis(50), Duration::from_millis(50), 60_000_000_000);
+        assert_eq!(budget.left(60_000_000_000), 20_000_000);
+        assert_eq!(budget.left(61_000_000_000), 50_000_000);
     }
 
     #[test]

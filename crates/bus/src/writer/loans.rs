@@ -71,7 +71,7 @@ impl Stream {
         let (mut outbox, begun) = self.admitted(16);
         // If one reader cannot map the ring, all readers get a copy, because all receive the same batch. Later readers may also be
         // unable to map it, as long as earlier samples are kept for them.
-        let nobody_yet = outbox.matched() == 0 && lease.length <= self.qos.keep;
+        let nobody_yet = outbox.matched() == 0 && lease.length <= outbox.qos().keep;
         if nobody_yet || !outbox.shares_memory() && outbox.matched() > 0 {
             drop(outbox);
             self.copied_loans.fetch_add(1, Ordering::Relaxed);

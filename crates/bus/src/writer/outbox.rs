@@ -112,9 +112,7 @@ impl Outbox {
     /// Makes an empty stream. `header` is the first batch's, without content.
     pub fn new(qos: Qos, engine_batch: usize, header: BatchHeader, now: u64) -> Outbox {
         let header_len = header.encoded_len();
-        // While one batch is under way, the next can be cached. Without a cache no such limit applies.
-        let kept = if qos.cache == 0 { usize::MAX } else { (qos.cache / 2).max(LEAST_BATCH) };
-        let limit = qos.batch.min(engine_batch).min(kept).max(header_len + 64);
+        let limit = batch_limit(&qos, engine_batch, header_len);
         let window = FIRST_WINDOW.min(qos.credit);
         let budget = Budget::new(qos.max_wait, qos.wait_period, now);
         Outbox {
@@ -153,6 +151,19 @@ impl Outbox {
     /// Shares the time to wait for readers with another stream.
     pub fn share_budget(&mut self, budget: Budget) {
         self.budget = budget;
+    }
+
+    /// Returns the quality of service that holds.
+    pub fn qos(&self) -> &Qos {
+        &self.qos
+    }
+
+    /// Uses another quality of service from here on. Less room holds from the next batch on.
+    pub fn retune(&mut self, qos: Qos, engine_batch: usize, now: u64) {
+        self.limit = batch_limit(&qos, engine_batch, self.header_len);
+        self.window = self.window.max(LEAST_WINDOW).min(qos.credit);
+        self.budget.retune(qos.max_wait, qos.wait_period, now);
+        self.qos = qos;
     }
 
     /// Returns the number of the next sample.
@@ -422,6 +433,13 @@ impl Outbox {
     pub fn cache_taken(&self) -> usize {
         self.cache_taken
     }
+}
+
+/// Returns the size at which a batch is sealed.
+fn batch_limit(qos: &Qos, engine_batch: usize, header_len: usize) -> usize {
+    // While one batch is under way, the next can be cached. Without a cache no such limit applies.
+    let kept = if qos.cache == 0 { usize::MAX } else { (qos.cache / 2).max(LEAST_BATCH) };
+    qos.batch.min(engine_batch).min(kept).max(header_len + 64)
 }
 
 /// Returns the first sample for a reader that asks for this history.

@@ -86,7 +86,7 @@ impl Stream {
                 start,
                 lowest: outbox.lowest(),
                 next: outbox.sealed(),
-                credit: u32::try_from(self.qos.credit).unwrap_or(u32::MAX),
+                credit: u32::try_from(outbox.qos().credit).unwrap_or(u32::MAX),
                 type_id: self.tag.id,
                 type_version: self.tag.version,
                 answer_now,

@@ -11,7 +11,9 @@ use std::{
 use bytes::Bytes;
 use tampu_types::{BatchHeader, Partition, TopicName};
 
-use super::{BEAT_UNACKED, Batches, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, TypeTag, Written, outbox::Admission};
+use super::{
+    BEAT_UNACKED, Batches, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, Tuned, TypeTag, Written, outbox::Admission,
+};
 use crate::{
     clock::Gate,
     engine::Class,
@@ -19,8 +21,13 @@ use crate::{
     links::{Links, lock},
     qos::Qos,
     shared::{BatchRing, size_for},
+    topic_settings::{QosTable, Subject},
     wire::batch,
 };
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
 
 impl Stream {
     pub fn open(
@@ -32,10 +39,11 @@ impl Stream {
         links: Arc<Links>,
     ) -> Result<Stream, BusError> {
         let key = links.keys.data(topic, partition);
-        let node = links.engine.outlet(&key, Class::Data)?;
+        let class = if qos.urgent { Class::Urgent } else { Class::Data };
+        let node = links.engine.outlet(&key, class)?;
         let direct = if qos.direct {
             let (endpoint, engine) = links.engine.listen_direct()?;
-            Some((endpoint, engine.outlet(&key, Class::Data)?))
+            Some((endpoint, engine.outlet(&key, class)?))
         } else {
             None
         };
@@ -60,7 +68,9 @@ impl Stream {
             topic: topic.clone(),
             partition: partition.clone(),
             tag,
+            linger: AtomicU64::new(nanos(qos.linger)),
             qos,
+            tuned: None,
             outbox: Mutex::new(outbox),
             gate: Gate::default(),
             node,
@@ -145,7 +155,7 @@ impl Stream {
             self.send(outbox);
         } else if let Some(now) = begun {
             let last = self.last_send.load(Ordering::Relaxed);
-            let due = last + self.qos.linger.as_nanos() as u64;
+            let due = last.saturating_add(self.linger.load(Ordering::Relaxed));
             if last == 0 || now >= due {
                 self.send(outbox);
             } else {
@@ -216,9 +226,10 @@ impl Stream {
         if !matches!(*lock(&self.batches_at), Batches::Wanted) {
             return;
         }
+        let credit = lock(&self.outbox).qos().credit;
         let made = self.links.shared_dir.as_ref().and_then(|dir| {
             let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
-            BatchRing::create(path, size_for(self.qos.credit)).ok()
+            BatchRing::create(path, size_for(credit)).ok()
         });
         *lock(&self.batches_at) = made.map_or(Batches::Nowhere, Batches::Ring);
         // The next heartbeat informs readers of the announcements.
@@ -229,12 +240,12 @@ impl Stream {
     pub fn flush_lingering(&self, now: u64) -> Option<u64> {
         let Ok(mut outbox) = self.outbox.try_lock() else {
             // Another thread is writing and will send or call again.
-            return Some(now + self.qos.linger.as_nanos() as u64);
+            return Some(now.saturating_add(self.linger.load(Ordering::Relaxed)));
         };
         if outbox.is_empty() {
             return None;
         }
-        let due = self.last_send.load(Ordering::Relaxed) + self.qos.linger.as_nanos() as u64;
+        let due = self.last_send.load(Ordering::Relaxed).saturating_add(self.linger.load(Ordering::Relaxed));
         if now < due {
             return Some(due);
         }
@@ -244,5 +255,24 @@ impl Stream {
 
     pub fn send_now(&self) {
         self.send(&mut lock(&self.outbox));
+    }
+
+    /// Follows changed settings. What a stream has from its beginning stays ([`crate::topic_settings::Field::is_live`]).
+    pub fn retune(&self, settings: &QosTable) {
+        let Some(Tuned { default, attribute, part_of }) = &self.tuned else { return };
+        let (attribute, part_of) = (attribute.as_deref(), part_of.as_ref());
+        let subject = Subject { topic: &self.topic, partition: &self.partition, attribute, part_of };
+        let Qos { pool, direct, urgent, .. } = self.qos;
+        let qos = Qos { pool, direct, urgent, ..settings.over(default.clone(), &subject) };
+        let mut outbox = lock(&self.outbox);
+        if *outbox.qos() == qos {
+            return;
+        }
+        self.linger.store(nanos(qos.linger), Ordering::Relaxed);
+        outbox.retune(qos, self.links.engine.limits().batch, self.links.clock.monotonic());
+        drop(outbox);
+        // A sample may wait in its batch, and a writer for its readers, by the limits before.
+        self.links.wake_by(0);
+        self.gate.open();
     }
 }

@@ -38,6 +38,7 @@ mod tail;
 mod takeover_page;
 mod tango;
 mod terminal;
+mod topic_settings;
 mod usage;
 mod view;
 mod whole_site;

@@ -214,7 +214,7 @@ impl Attribute {
             state.held_back += 1;
             return Ok(Pushed { kinds: decided, number: state.number, readers: 0 });
         }
-        let written = inner.out.write(&state.buffer)?;
+        let written = inner.out.write_as(decided, &state.buffer)?;
         // Counted after the write: a reading that could not be sent is due again with the next push.
         state.detector.sent(decided, &reading, now);
         state.number += 1;
@@ -242,7 +242,7 @@ impl Attribute {
             ..EventSample::without_value(inner.index)
         };
         event.encode(&mut bytes)?;
-        let written = inner.out.write(&bytes)?;
+        let written = inner.out.write_as(kinds, &bytes)?;
         let state = &mut *state;
         state.number += 1;
         state.early.keep(&bytes, shared.clock.monotonic());

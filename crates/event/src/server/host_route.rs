@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use tampu_bus::{ReaderStatus, WriteError};
 use tampu_types::{
     Incarnation,
-    event::{EventSample, EventView, Failure, Kinds, Quality, Reason, sample::append_left_out},
+    event::{EventKind, EventSample, EventView, Failure, Kinds, Quality, Reason, sample::append_left_out},
 };
 
 use super::host_stream::HostStream;
@@ -74,7 +74,11 @@ impl HostRoute {
         let view = is_judged.then(|| EventView::parse(event).ok()).flatten();
         // Every reader judges it, also after one that wants it.
         let wanted = self.wants.iter_mut().filter_map(|want| want.wants(kinds, view.as_ref()).then_some(())).count() > 0;
-        if wanted { self.write(event, number) } else { 0 }
+        let readers = if wanted { self.write(event, number) } else { 0 };
+        if wanted && kinds.contains(EventKind::Alarm) {
+            self.stream.writer.send_now();
+        }
+        readers
     }
 
     /// Writes an event, with the number of those that were left out before it.

@@ -18,7 +18,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tampu_bus::{BusError, Participant, Qos, Writer};
+use tampu_bus::{BusError, Participant, Qos, Subject, Writer};
 use tampu_types::{Incarnation, Partition, TopicName};
 
 use crate::topics;
@@ -60,10 +60,10 @@ impl HostStreams {
             return Ok(stream.clone());
         }
         let topic = TopicName::new(topics::of_host(participant.source(), reader.boot))?;
+        let (whole, everybody) = (TopicName::new(topics::shared(participant.source()))?, Partition::everybody());
         // What is configured for the server's stream holds for its parts as well.
-        let qos = participant.qos_over(qos.clone(), &TopicName::new(topics::shared(participant.source()))?);
-        let qos = participant.qos_over(qos, &topic);
-        let writer = participant.writer(&topic, &Partition::everybody(), topics::EVENT, qos)?;
+        let subject = Subject { part_of: Some(&whole), ..Subject::new(&topic, &everybody) };
+        let writer = participant.writer_for(&subject, topics::EVENT, qos.clone())?;
         // However many hosts there are, a push waits for all their readers together as long as for those of one stream.
         writer.share_waits_of(beside);
         let stream = Arc::new(HostStream { boot: reader.boot, writer, attributes: AtomicUsize::new(0) });

@@ -1,4 +1,4 @@
-//! Options of a declaration: delivery and redundancy.
+//! Options of a declaration: delivery, redundancy and priority.
 
 /// Delivery of an attribute's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,4 +19,7 @@ pub struct AttributeOptions {
     /// True if another process may own the attribute too, with the same option. Subscribers then get it from one of
     /// them.
     pub redundant: bool,
+    /// True if its events travel before ordinary data where a link is busy. The attribute has a separate stream, so that its
+    /// events keep their order.
+    pub urgent: bool,
 }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tampu_bus::{ReaderStatus, SourceInfo, WriteError, Writer, Written};
 use tampu_types::{
     Incarnation,
-    event::{AttributeConfig, AttributeName, EventView, Failure, sample::append_left_out},
+    event::{AttributeConfig, AttributeName, EventKind, EventView, Failure, Kinds, sample::append_left_out},
 };
 
 use super::{
@@ -37,6 +37,15 @@ impl EventWriter {
             return loan.publish();
         }
         self.writer.write(event)
+    }
+
+    /// Writes an event of these kinds. An alarm does not wait for its batch to fill; what was written before goes with it.
+    pub fn write_as(&self, kinds: Kinds, event: &[u8]) -> Result<Written, WriteError> {
+        let written = self.write(event)?;
+        if kinds.contains(EventKind::Alarm) {
+            self.writer.send_now();
+        }
+        Ok(written)
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tampu_bus::{
-    BusError, Participant, Writer,
+    BusError, Participant, Subject, Writer,
     clock::{Clock, Gate},
 };
 use tampu_types::{
@@ -125,15 +125,19 @@ impl ServerState {
         options: AttributeOptions,
     ) -> Result<EventWriter, DeclareError> {
         let longest = longest(config);
-        if options.delivery == Delivery::Streamed && longest.is_some_and(|longest| longest < self.settings.large) {
+        let is_small = longest.is_some_and(|longest| longest < self.settings.large);
+        let is_named = || self.participant.topic_settings().names_attribute(config.name.as_str());
+        if options.delivery == Delivery::Streamed && is_small && !options.urgent && !is_named() {
             return Ok(EventWriter { writer: self.shared_writer.clone(), own: false });
         }
         let topic = TopicName::new(topics::own(self.participant.source(), index))?;
         let mut qos = self.settings.own.clone();
         // Room for a few of the longest; the memory is taken when it is used.
         qos.pool = qos.pool.max(longest.unwrap_or(0).saturating_mul(3));
-        let qos = self.participant.qos_over(qos, &topic);
-        let writer = self.participant.writer(&topic, &Partition::everybody(), topics::EVENT, qos)?;
+        qos.urgent |= options.urgent;
+        let (partition, attribute) = (Partition::everybody(), Some(config.name.as_str()));
+        let subject = Subject { attribute, ..Subject::new(&topic, &partition) };
+        let writer = self.participant.writer_for(&subject, topics::EVENT, qos)?;
         Ok(EventWriter { writer: Arc::new(writer), own: true })
     }
 

@@ -76,7 +76,8 @@ pub fn be(config: &Settings, told: &Told) {
     let elements = told.get::<usize>("elements").max(HEAD);
     let mut attribute = AttributeConfig::new(ATTRIBUTE.parse().unwrap(), DataType::Long, Format::Spectrum);
     attribute.max_x = elements as u32;
-    let options = AttributeOptions { delivery: Delivery::Streamed, redundant: told.find("redundant").unwrap_or(false) };
+    let options =
+        AttributeOptions { delivery: Delivery::Streamed, redundant: told.find("redundant").unwrap_or(false), urgent: false };
     let attribute = match server.declare_with(attribute, options) {
         Ok(attribute) => attribute,
         Err(why) => return say(&format!("refused {why}")),

@@ -12,7 +12,7 @@ fn the_documented_file_says_the_defaults() {
         SAMPLE.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).flat_map(|line| [line, "\n"]).collect();
     let mut all = Config::parse(&uncommented, path).unwrap();
     assert_eq!(all.network.connect, ["archive.example.org:7447"]);
-    assert_eq!((all.topic.len(), all.allow.len(), all.quota.source.len(), all.logger.len()), (1, 1, 1, 1));
+    assert_eq!((all.topic.len(), all.allow.len(), all.quota.source.len(), all.logger.len()), (2, 1, 1, 1));
     assert_eq!((all.route.len(), all.target.len(), all.route[0].to.len()), (1, 2, 2));
     assert_eq!((all.bulk.flow.len(), all.bulk.flow[1].receivers), (2, Some(2)));
     // The host of this test has no certificates.

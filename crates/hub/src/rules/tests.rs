@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 
 fn config(text: &str, dir: &Path) -> Config {

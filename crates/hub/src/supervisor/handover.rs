@@ -28,6 +28,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tampu_bus::QosPatch;
 use tampu_log::logger::config::{LogFile, LogPatch};
 
 use crate::{
@@ -145,6 +146,8 @@ pub enum Question {
     Log,
     /// The text of the policy file.
     Policy,
+    /// The settings of topics.
+    Topics,
 }
 
 /// The supervisor's answer to a question of its kind.
@@ -155,6 +158,8 @@ pub enum Answer {
     Log(Result<LogFile, String>),
     /// The text of the policy file, if there is one, or the reason why it cannot be read.
     Policy(Result<Option<String>, String>),
+    /// The settings of topics, or the reason why they cannot be read.
+    Topics(Result<Vec<QosPatch>, String>),
 }
 
 impl Question {
@@ -163,6 +168,7 @@ impl Question {
         match self {
             Question::Log => Answer::Log(files.log()),
             Question::Policy => Answer::Policy(files.policy()),
+            Question::Topics => Answer::Topics(files.topics()),
         }
     }
 }
@@ -200,14 +206,21 @@ impl ChangingSettings for SupervisorClient {
     fn log(&self) -> Result<LogFile, String> {
         match self.ask(Question::Log)? {
             Answer::Log(answer) => answer,
-            Answer::Policy(_) => Err(MIXED.to_owned()),
+            _ => Err(MIXED.to_owned()),
         }
     }
 
     fn policy(&self) -> Result<Option<String>, String> {
         match self.ask(Question::Policy)? {
             Answer::Policy(answer) => answer,
-            Answer::Log(_) => Err(MIXED.to_owned()),
+            _ => Err(MIXED.to_owned()),
+        }
+    }
+
+    fn topics(&self) -> Result<Vec<QosPatch>, String> {
+        match self.ask(Question::Topics)? {
+            Answer::Topics(answer) => answer,
+            _ => Err(MIXED.to_owned()),
         }
     }
 }

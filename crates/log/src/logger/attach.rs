@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tampu_bus::{
-    BusError, Event, History, Participant, Qos, Reader, ReaderQos, TypeTag, WriteError, Writer,
+    BusError, Event, History, Participant, Qos, Reader, ReaderQos, Subject, TypeTag, WriteError, Writer,
     access::{Access, Resource, Verb},
 };
 use tampu_types::{Level, Partition, PartitionFilter, TopicFilter, TopicName, name::BadTopic};
@@ -70,8 +70,10 @@ impl Attachment {
     /// Attaches this process to the loggers that are concerned, now and while it lasts.
     pub fn begin(participant: &Participant, wanted: &AttachRequest) -> Result<Attachment, AttachError> {
         let topic = TopicName::new(ATTACH)?;
-        let qos = participant.qos_over(Qos { linger: Duration::ZERO, ..Qos::default() }, &topic);
-        let writer = participant.writer(&topic, &Partition::everybody(), LOG_ATTACHMENT, qos)?;
+        let everybody = Partition::everybody();
+        let subject = Subject::new(&topic, &everybody);
+        let default = Qos { linger: Duration::ZERO, ..Qos::default() };
+        let writer = participant.writer_for(&subject, LOG_ATTACHMENT, default)?;
         // The proof lets the local user attach on a bus that the network reaches.
         writer.write_urgent(&participant.sealed(ATTACH, serde_json::to_vec(wanted)?.into()))?;
         Ok(Attachment { writer })

@@ -6,15 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::{BusError, Hold, Participant, Qos, ReaderState, TypeTag, Writer, engine::Guard};
-use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
+use tampu_bus::{BusError, Hold, Participant, Qos, ReaderState, Subject, TypeTag, Writer, engine::Guard};
+use tampu_types::{Level, Partition, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
     attach::{AttachmentReader, attached_topic_of},
     control::{self, Controlled},
     packet_sink::{PacketSink, Refused},
-    settings,
+    settings::{self, LogSettings},
     stream::{Reach, StreamKey},
+    threshold::Threshold,
 };
 
 /// Type of the samples of log topics.
@@ -25,11 +26,17 @@ pub fn topic_of(level: Level) -> Result<TopicName, BadTopic> {
     TopicName::new(format!("log/{}", level.name().to_lowercase()))
 }
 
-/// Returns the Qos of a log topic; the configuration may override it. The collector acknowledges after its commit, so
+/// Returns the Qos of a log topic where settings of the topic are silent. The collector acknowledges after its commit, so
 /// several milliseconds of a full stream are under way. While there is no collector, more is kept for it than for an
-/// ordinary reader.
-pub fn qos_of(participant: &Participant, topic: &TopicName) -> Qos {
-    participant.qos_over(Qos { credit: 4 << 20, keep: 16 << 20, ..Qos::default() }, topic)
+/// ordinary reader. Immediate records travel before ordinary ones.
+pub fn default_qos(level: Level, immediate: Threshold) -> Qos {
+    Qos { credit: 4 << 20, keep: 16 << 20, urgent: immediate.passes(level), ..Qos::default() }
+}
+
+/// Returns the Qos of a log topic for everybody, by the settings of the topic.
+pub fn qos_of(participant: &Participant, level: Level) -> Result<Qos, BadTopic> {
+    let (topic, partition) = (topic_of(level)?, Partition::everybody());
+    Ok(participant.qos_over(default_qos(level, settings::IMMEDIATE), &Subject::new(&topic, &partition)))
 }
 
 /// Makes a participant; called again until it succeeds.
@@ -119,6 +126,8 @@ pub(crate) struct BusSink {
     joined: Option<Instant>,
     /// Time after joining at which a flush no longer waits for a first reader.
     appearance: Duration,
+    /// Lowest level whose streams travel before others.
+    immediate: Threshold,
     writers: HashMap<StreamKey, Outlet>,
     try_again: Option<(Instant, String)>,
     /// True if this host has, or had, a node.
@@ -126,8 +135,9 @@ pub(crate) struct BusSink {
 }
 
 impl BusSink {
-    pub fn with_appearance(self, appearance: Duration) -> BusSink {
-        BusSink { appearance, ..self }
+    /// Uses the settings of a process's logging.
+    pub fn with(self, settings: &LogSettings) -> BusSink {
+        BusSink { appearance: settings.appearance, immediate: settings.immediate, ..self }
     }
 
     pub fn new(open: Open) -> BusSink {
@@ -140,6 +150,7 @@ impl BusSink {
             participant: None,
             joined: None,
             appearance: settings::APPEARANCE,
+            immediate: settings::IMMEDIATE,
             writers: HashMap::new(),
             try_again: None,
             has_heir: false,
@@ -191,9 +202,9 @@ impl BusSink {
             participant.meet_readers(ACQUAINTANCE);
             let topic = if stream.reach == Reach::Attached { attached_topic_of(stream.level) } else { topic_of(stream.level) };
             let topic = topic.map_err(|error| Refused::Never(error.to_string()))?;
-            let qos = qos_of(&participant, &topic);
+            let subject = Subject::new(&topic, &stream.partition);
             let writer = participant
-                .writer(&topic, &stream.partition, LOG_BATCH, qos)
+                .writer_for(&subject, LOG_BATCH, default_qos(stream.level, self.immediate))
                 .map_err(|error| Refused::NotYet(error.to_string()))?;
             self.writers.insert(stream.clone(), Outlet { writer, next: 0 });
         }

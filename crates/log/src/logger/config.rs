@@ -24,6 +24,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tampu_bus::QosPatch;
 
 use crate::logger::{
     local::output::{Format, Output},
@@ -83,6 +84,9 @@ pub struct LogFile {
     pub log: LogPatch,
     /// Its loggers, in order; later ones beat earlier ones.
     pub logger: Vec<LoggerPatch>,
+    /// Settings of its topics, which the bus reads ([`tampu_bus::topic_settings`]).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub topic: Vec<QosPatch>,
 }
 
 impl LogFile {

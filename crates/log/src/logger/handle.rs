@@ -8,7 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tampu_bus::{
-    BusError, Participant, QosTable,
+    BusError, Participant,
     connect::{BadEnvironment, Settings},
 };
 use tampu_ring::{Busy, Pool, Refused, RingStorage};
@@ -86,7 +86,7 @@ impl Logger {
         let config = Settings::from_env()?.in_domain(domain.clone());
         let join = move || {
             let engine = config.open()?;
-            Participant::on(engine, domain.clone(), source.clone(), QosTable::default())
+            Participant::on(engine, domain.clone(), source.clone(), config.qos.clone())
         };
         Ok(Logger::joining(join, settings)?)
     }
@@ -102,7 +102,7 @@ impl Logger {
         open: impl FnMut() -> Result<Participant, BusError> + Send + 'static,
         settings: LogSettings,
     ) -> std::io::Result<Logger> {
-        let sink = BusSink::new(Box::new(open)).with_appearance(settings.appearance);
+        let sink = BusSink::new(Box::new(open)).with(&settings);
         Logger::start(settings, Box::new(sink))
     }
 

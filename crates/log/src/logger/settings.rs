@@ -14,6 +14,9 @@ use crate::logger::{
     threshold::Threshold,
 };
 
+/// Lowest level of records that are sent at once by default.
+pub(crate) const IMMEDIATE: Threshold = Threshold::From(Level::Error);
+
 /// Usual longest time after joining the bus that a flush waits for a first reader.
 pub(crate) const APPEARANCE: Duration = Duration::from_millis(300);
 
@@ -90,7 +93,7 @@ impl LogSettings {
             local: Threshold::Off,
             output: Output::Stderr,
             format: Format::Auto,
-            immediate: Threshold::From(Level::Error),
+            immediate: IMMEDIATE,
             packet_records: 100,
             packet_bytes: 48 * 1024,
             flush_period: Duration::from_millis(100),

@@ -20,9 +20,16 @@ pub struct Links {
 /// Traffic from one process to another.
 #[derive(Default)]
 struct Pair {
-    under_way: usize,
-    free_at: u64,
+    /// Bytes under way: of urgent messages, and of others. Each has a queue of its own.
+    under_way: [usize; 2],
+    /// Times at which the link has sent what it has: urgent messages, and everything.
+    free_at: [u64; 2],
     last_due: [u64; 3],
+}
+
+/// Index of a message's queue: an urgent one does not wait for others.
+fn queue(kind: Kind) -> usize {
+    usize::from(kind != Kind::Message(Class::Urgent))
 }
 
 /// Fate of a message: arrivals, or the reason of its loss.
@@ -74,7 +81,8 @@ impl Links {
         let faults = self.set.get(&hosts).unwrap_or(&self.default);
         let pair = self.pairs.entry(pair).or_default();
         let counted = matches!(kind, Kind::Message(_));
-        if counted && pair.under_way > 0 && pair.under_way.saturating_add(len) > faults.capacity {
+        let under_way = pair.under_way[queue(kind)];
+        if counted && under_way > 0 && under_way.saturating_add(len) > faults.capacity {
             return Fate::Full;
         }
         if random.chance(faults.loss) {
@@ -83,8 +91,11 @@ impl Links {
         let (shortest, longest) = (faults.delay.0.as_nanos() as u64, faults.delay.1.as_nanos() as u64);
         let mut leaves = now;
         if let Some(takes) = (len as u64).saturating_mul(1_000_000_000).checked_div(faults.rate) {
-            pair.free_at = pair.free_at.max(now) + takes;
-            leaves = pair.free_at;
+            // An urgent message goes before those that wait, and they leave later by the time that it takes.
+            for free_at in &mut pair.free_at[queue(kind)..] {
+                *free_at = (*free_at).max(now) + takes;
+            }
+            leaves = pair.free_at[queue(kind)];
         }
         // Messages of one stream_state keep their order. A message that may be overtaken is sent outside of it.
         let last_due = &mut pair.last_due[stream_state(kind)];
@@ -101,15 +112,16 @@ impl Links {
             }
         };
         if counted {
-            pair.under_way += len * fate.arrivals().count();
+            pair.under_way[queue(kind)] += len * fate.arrivals().count();
         }
         fate
     }
 
     /// Releases a message that has arrived or is lost.
-    pub fn release(&mut self, pair: (ProcessId, ProcessId), len: usize) {
+    pub fn release(&mut self, pair: (ProcessId, ProcessId), class: Class, len: usize) {
         if let Some(pair) = self.pairs.get_mut(&pair) {
-            pair.under_way = pair.under_way.saturating_sub(len);
+            let under_way = &mut pair.under_way[queue(Kind::Message(class))];
+            *under_way = under_way.saturating_sub(len);
         }
     }
 }

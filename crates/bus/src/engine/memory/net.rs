@@ -102,8 +102,8 @@ impl Net {
             return;
         }
         if let Some((from, len)) = carried {
-            if matches!(due, Due::Message { .. }) {
-                state.links.release((from, to), len);
+            if let Due::Message { class, .. } = due {
+                state.links.release((from, to), class, len);
             }
             let arrives = state.reaches(from, to);
             *(if arrives { &mut state.counts.delivered } else { &mut state.counts.unreachable }) += 1;

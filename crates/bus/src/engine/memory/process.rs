@@ -247,7 +247,8 @@ impl Outlet for Sender {
         let targets = state.targets(self.net.now(), plane, &self.key, from);
         let own = state.local_deliveries(plane, &self.key, from);
         drop(state);
-        let due = |to| Due::Message { from, to, plane, key: self.key.clone(), bytes: message.clone() };
+        let class = self.class;
+        let due = |to| Due::Message { from, to, plane, class, key: self.key.clone(), bytes: message.clone() };
         self.net.carry(from, &targets, Kind::Message(self.class), &self.key, &message, due);
         // As in other engines, messages within the process are delivered from inside the call.
         own.iter().for_each(|deliver| deliver(message.clone(), &self.key));

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     clock::Gate,
-    engine::{Answerer, CaughtUp, Deliver, Tick},
+    engine::{Answerer, CaughtUp, Class, Deliver, Tick},
 };
 
 /// State of a network, except its time.
@@ -89,7 +89,7 @@ pub struct Drive {
 
 /// Event of a process at a certain time.
 pub enum Due {
-    Message { from: ProcessId, to: ProcessId, plane: Plane, key: Arc<str>, bytes: Bytes },
+    Message { from: ProcessId, to: ProcessId, plane: Plane, class: Class, key: Arc<str>, bytes: Bytes },
     Question { ask: u64, copy: u64, answerer: u64, from: ProcessId, to: ProcessId, key: Arc<str>, payload: Bytes },
     Part { ask: u64, from: ProcessId, to: ProcessId, bytes: Bytes },
     Final { ask: u64, copy: u64, to: ProcessId },
@@ -222,8 +222,8 @@ impl State {
         let len = due.carried().map_or(0, |(_, len)| len);
         let process = &mut self.processes[to as usize];
         if len > 0 && process.held_bytes + len > self.hold {
-            if let Some((from, len)) = due.carried() {
-                self.links.release((from, to), len);
+            if let Due::Message { from, class, .. } = due {
+                self.links.release((from, to), class, len);
             }
             self.counts.full += 1;
             return Some(due);

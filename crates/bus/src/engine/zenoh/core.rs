@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use tampu_tls::probe::{After, probe};
+use tampu_tls::probe::{After, host_at, probe};
 use tampu_types::Domain;
 
 use super::{
@@ -22,10 +22,11 @@ use super::{
     inbox::Inbox,
     link::Link,
     settings::{NAME, Role},
+    worker::worker,
 };
 use crate::{
     clock::HostClock,
-    connect::{Endpoint, Key, Settings},
+    connect::{Encryption, Endpoint, Key, Settings},
     engine::{Engine, EngineError},
     host,
     run_dir::{self, DomainDir},
@@ -53,6 +54,8 @@ pub(super) struct Core {
     pub registry: Arc<Registry>,
     pub inbox: Arc<Inbox>,
     pub directs: Mutex<Directs>,
+    /// Proved name of the hub's host, once somebody has asked for it.
+    pub hub_host: Mutex<HubHost>,
 }
 
 /// Direct links of a process.
@@ -65,7 +68,47 @@ pub(super) struct Directs {
     pub hosts: Option<HeldRule>,
 }
 
+/// Proved name of the host of a hub on the network.
+#[derive(Default)]
+pub(super) enum HubHost {
+    #[default]
+    Unasked,
+    Asking,
+    Known(Arc<str>),
+}
+
 impl Core {
+    /// Returns the proved name of the hub's host. The first call asks for it, which takes a handshake.
+    pub fn hub_host(self: &Arc<Core>) -> Option<Arc<str>> {
+        match self.settings.hub.as_ref()? {
+            // The same host.
+            Endpoint::Unix(_) => self.link.read().1.host.name().cloned(),
+            Endpoint::Tcp(address) => {
+                let mut found = self.hub_host.lock();
+                if let (HubHost::Unasked, Some(Encryption::Tls(directory))) =
+                    (&*found, self.settings.lan.as_ref().map(|lan| &lan.encryption))
+                {
+                    let (core, address, directory) = (Arc::downgrade(self), address.clone(), directory.clone());
+                    let asked = worker("tampu-ask-host", move || {
+                        let name = host_at(&address, &directory);
+                        if let Some(core) = core.upgrade() {
+                            // A hub that does not answer is asked again.
+                            let known = name.map_or(HubHost::Unasked, |name| HubHost::Known(name.to_lowercase().into()));
+                            *core.hub_host.lock() = known;
+                        }
+                    });
+                    if asked.is_ok() {
+                        *found = HubHost::Asking;
+                    }
+                }
+                match &*found {
+                    HubHost::Known(name) => Some(name.clone()),
+                    HubHost::Unasked | HubHost::Asking => None,
+                }
+            }
+        }
+    }
+
     pub fn current(&self) -> (Connection, Arc<Link>) {
         self.link.read().clone()
     }

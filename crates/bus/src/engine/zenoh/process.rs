@@ -70,6 +70,7 @@ impl ZenohEngine {
             registry: Arc::new(Registry::default()),
             inbox,
             directs: Mutex::new(Directs::default()),
+            hub_host: Mutex::default(),
         });
         Supervisor::start(&core, connection, generation)?;
         Ok(ZenohEngine { core })
@@ -139,6 +140,10 @@ impl Engine for ZenohEngine {
 
     fn host(&self) -> Option<Arc<str>> {
         self.core.link.read().1.host.name().cloned()
+    }
+
+    fn hub_host(&self) -> Option<Arc<str>> {
+        self.core.hub_host()
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {

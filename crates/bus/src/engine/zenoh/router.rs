@@ -431,6 +431,11 @@ impl Router for ZenohRouter {
         *self.hosts.lock() = host_rule::ask_for_hosts(self.running.settings.lan.as_ref(), rule);
     }
 
+    fn dialed_hosts(&self) -> Vec<String> {
+        let hosts = self.running.hosts.lock();
+        hosts.known.iter().filter(|(_, dialed)| **dialed).map(|(name, _)| name.clone()).collect()
+    }
+
     fn hold_to(&self, policy: &Arc<Policy>) {
         let mut hosts = self.running.hosts.lock();
         hosts.policy = policy.clone();

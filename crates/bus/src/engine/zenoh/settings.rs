@@ -46,6 +46,9 @@ const WAIT_BEFORE_DROP: &str = "transport/link/tx/queue/congestion_control/drop/
 /// once, by this time.
 const WAIT_BEFORE_CLOSE_US: u32 = 500_000;
 
+/// Queues of ordinary and of urgent batches.
+const QUEUES: [&str; 2] = ["transport/link/tx/queue/size/data", "transport/link/tx/queue/size/data_high"];
+
 /// Frames queued per priority and link. At a process a few keep the link busy, and more would only add latency.
 const QUEUE_FRAMES: u32 = 4;
 
@@ -133,7 +136,7 @@ impl Role {
                     set("access_control", access.clone());
                 }
                 set("mode", quoted("router"));
-                set("transport/link/tx/queue/size/data", NODE_QUEUE_FRAMES.to_string());
+                QUEUES.iter().for_each(|queue| set(queue, NODE_QUEUE_FRAMES.to_string()));
                 set(WAIT_BEFORE_DROP, NODE_WAIT_BEFORE_DROP_US.to_string());
                 let is_encrypted = self.certificates().is_some();
                 set("listen/endpoints", locators(listen, is_encrypted)?);
@@ -207,7 +210,8 @@ fn common() -> Vec<(&'static str, String)> {
         ("transport/unicast/max_sessions", CONNECTIONS.to_string()),
         ("transport/link/protocols", text("[\"unixsock-stream\", \"tcp\", \"tls\"]")),
         ("transport/link/tx/keep_alive", KEEP_ALIVE.to_string()),
-        ("transport/link/tx/queue/size/data", QUEUE_FRAMES.to_string()),
+        (QUEUES[0], QUEUE_FRAMES.to_string()),
+        (QUEUES[1], QUEUE_FRAMES.to_string()),
         (WAIT_BEFORE_DROP, WAIT_BEFORE_DROP_US.to_string()),
         ("transport/link/tx/queue/congestion_control/block/wait_before_close", WAIT_BEFORE_CLOSE_US.to_string()),
         // The header and key of a message are added to the bytes that the layer above sends.
@@ -270,7 +274,9 @@ mod tests {
             let config = role.config().unwrap();
             assert_eq!(config.get_json("scouting/multicast/enabled").unwrap(), "false");
             let frames = if matches!(role, Role::Router { .. }) { NODE_QUEUE_FRAMES } else { QUEUE_FRAMES };
-            assert_eq!(config.get_json("transport/link/tx/queue/size/data").unwrap(), frames.to_string());
+            for queue in QUEUES {
+                assert_eq!(config.get_json(queue).unwrap(), frames.to_string());
+            }
         }
     }
 }

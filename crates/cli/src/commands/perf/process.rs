@@ -57,7 +57,7 @@ pub fn join(context: &Context, name: &str, qos: QosTable) -> Result<Participant,
     let failed = |error: String| Failure::Unreachable(error);
     let engine = config.open().map_err(|error| failed(error.to_string()))?;
     let source = SourceName::new(name).map_err(|error| failed(error.to_string()))?;
-    Participant::on(engine, domain, source, qos).map_err(|error| failed(error.to_string()))
+    Participant::on(engine, domain, source, config.qos.and(qos)).map_err(|error| failed(error.to_string()))
 }
 
 /// Processor time of this process so far.

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 use tampu_bus::{Participant, QosPatch, QosTable};
-use tampu_log::{LogSettings, Logger, error, info};
+use tampu_log::{LogSettings, Logger, Threshold, error, info};
 use tampu_types::{Level, Partition};
 
 use crate::{
@@ -137,7 +137,7 @@ fn qos(bounded: bool) -> Result<QosTable, Failure> {
 fn await_everybody(participant: &Participant, readers: usize) -> Result<(), Failure> {
     for level in [Level::Info, Level::Error] {
         let topic = tampu_log::logger::topic_of(level).map_err(|error| Failure::Failed(error.to_string()))?;
-        let qos = tampu_log::logger::qos_of(participant, &topic);
+        let qos = tampu_log::logger::default_qos(level, Threshold::From(Level::Error));
         let scout = participant
             .writer(&topic, &Partition::of(["nobody"]), tampu_log::logger::LOG_BATCH, qos)
             .map_err(|error| Failure::Failed(error.to_string()))?;

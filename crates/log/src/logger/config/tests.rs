@@ -122,7 +122,7 @@ fn settings_said_whole_lead_back_to_themselves() {
     let file: Variables = |name| Ok((name == "TAMPU_LOG_CONFIG").then(|| sample!("log.toml")));
     let settings = load("CONTROL/DV01", file).unwrap();
     let whole = LogPatch::of(&settings);
-    let text = toml::to_string(&LogFile { log: whole.clone(), logger: settings.loggers.clone() }).unwrap();
+    let text = toml::to_string(&LogFile { log: whole.clone(), logger: settings.loggers.clone(), topic: Vec::new() }).unwrap();
     let mut again = LogSettings::isolated(settings.domain.clone(), settings.source.clone());
     LogFile::parse(&text, Path::new("x")).unwrap().apply(&mut again);
     assert_eq!((LogPatch::of(&again), &again.loggers), (whole, &settings.loggers));

@@ -63,7 +63,11 @@ impl Sending {
     pub fn send(&mut self, record: &LogRecord) -> Outcome {
         if !self.lanes.contains_key(&record.level) {
             let topic = topic_of(record.level).map_err(|error| Failure::failed("a topic", error))?;
-            let qos = Qos { max_wait: WAIT, wait_period: WAIT, ..qos_of(&self.participant, &topic) };
+            let qos = Qos {
+                max_wait: WAIT,
+                wait_period: WAIT,
+                ..qos_of(&self.participant, record.level).map_err(|error| Failure::failed("a topic", error))?
+            };
             let writer = self.participant.writer(&topic, &Partition::everybody(), LOG_BATCH, qos);
             let writer = writer.map_err(|error| Failure::failed("writing to the bus", error))?;
             self.lanes.insert(record.level, Lane { writer, next: 0, builder: LogBatchBuilder::new() });

@@ -58,7 +58,8 @@ pub fn publish(context: &Context, how: &Publishing, input: &Input) -> Result<Jso
     for number in 0..how.attributes {
         let mut config = AttributeConfig::new(name(number).parse().map_err(failed)?, DataType::Long, Format::Spectrum);
         config.max_x = count as u32;
-        attributes.push(server.declare_with(config, AttributeOptions { delivery, redundant: false }).map_err(failed)?);
+        attributes
+            .push(server.declare_with(config, AttributeOptions { delivery, ..AttributeOptions::default() }).map_err(failed)?);
     }
     let Some(last) = attributes.last() else { return Err(Failure::Usage("there must be an attribute".to_owned())) };
     let until = Instant::now() + 2 * PATIENCE;
