@@ -45,7 +45,7 @@ pub use self::{
     options::SubscribeOptions,
     subscription::{EventStream, LatestValues, Subscription, SubscriptionStats},
 };
-pub use crate::filter::Filter;
+pub use crate::filter::{BadCondition, Condition, Filter};
 use crate::{ask, server::Workers, topics};
 
 mod binding;
@@ -67,7 +67,8 @@ mod subscription;
 pub struct ClientSettings {
     /// Threads for the client's work.
     pub workers: Workers,
-    /// Most readers, each with a worker. Further servers share two readers of all streams.
+    /// Most readers, each with a worker. Further servers share two: of all servers' streams for this
+    /// host, and of all attributes' own streams.
     pub max_stream_workers: usize,
 }
 

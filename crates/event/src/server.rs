@@ -94,6 +94,7 @@ impl Server {
             names,
             hosts: HostStreams::default(),
             early: EarlyBytes::default(),
+            held: Mutex::default(),
             table: Mutex::default(),
             others: Mutex::new(others),
             services: QuestionQueue::default(),
@@ -109,7 +110,8 @@ impl Server {
             server.work("event keeper", |shared| {
                 let seen = shared.keeper.openings();
                 if !keep(shared) {
-                    shared.wait(&shared.keeper, seen, IDLE);
+                    let pause = IDLE.min(shared.forward_held());
+                    shared.wait(&shared.keeper, seen, pause);
                 }
             });
             server.work("event poller", |shared| {
@@ -171,6 +173,7 @@ impl Server {
     /// Does one round of the workers' work: answers questions, runs due polls. For [`Workers::Caller`].
     pub fn turn(&self) {
         while keep(&self.shared) {}
+        self.shared.forward_held();
         self.shared.polls.run(self.shared.clock.monotonic());
     }
 

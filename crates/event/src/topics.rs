@@ -9,8 +9,6 @@ use tampu_types::{
 
 /// Topic on which every server declares its attributes.
 pub const NAMES: &str = "event-names";
-/// Topic filter of the shared streams of all servers, without their streams for other hosts.
-pub const ALL_SHARED: &str = "event/*";
 /// Topic filter of all separate streams of attributes.
 pub const ALL_OWN: &str = "event-own/**";
 
@@ -33,8 +31,8 @@ pub fn shared(source: &SourceName) -> String {
     format!("event/{}", escape(source.as_str()))
 }
 
-/// Returns the stream of a server for the processes of another host. It has the events of small attributes that a process
-/// there wants.
+/// Returns the stream of a server for the processes of one host. It has the events of small attributes that a process there
+/// wants. It is for other hosts, and for a process that reads more servers than it has workers.
 pub fn of_host(source: &SourceName, boot: u32) -> String {
     format!("event/{}/{boot:08x}", escape(source.as_str()))
 }

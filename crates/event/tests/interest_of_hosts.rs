@@ -284,4 +284,9 @@ fn a_host_that_asked_for_a_slow_attribute_is_sent_no_fast_ones() {
     let beside = bytes_for(FAST, "lab/slow/1/scalar", seconds);
     println!("a scalar in {seconds} s: {alone} bytes alone, {beside} bytes beside fast attributes");
     assert!(beside <= 2 * alone, "{beside} bytes beside fast attributes, {alone} alone");
+
+    // One of fifty readings a second has moved enough.
+    let filtered = bytes_for(FAST, &format!("lab/fast/1/value moved {RATE}"), seconds);
+    println!("a fast scalar of which one reading a second is wanted, in {seconds} s: {filtered} bytes");
+    assert!(filtered <= 2 * alone, "{filtered} bytes for one reading a second, {alone} for a slow attribute");
 }

@@ -285,3 +285,58 @@ fn losses_of_a_filtered_stream_are_told_and_nothing_else_is() {
         }
     }
 }
+
+#[test]
+fn a_subscriber_that_wants_few_readings_gets_the_newest_on_both_hosts() {
+    let scene = Scene::new();
+    let server = scene.publisher("a", "vacuum");
+    let (there, here) = (scene.subscriber("b", "there"), scene.subscriber("a", "here"));
+    let mut wire = wire(&scene);
+    let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    pressure.push(Value::scalar(&0.0)).unwrap();
+    let seldom = wish(&["sr/*"]).filter(Filter { every_ms: Some(100), ..Filter::default() });
+    let (log, here_log) = (Log::default(), Log::default());
+    let _there = there.client.subscribe(seldom.clone(), log.call());
+    let _here = here.client.subscribe(seldom, here_log.call());
+    let all = [&there, &here];
+    scene.pass(SECOND, &[&server], &all);
+    assert_eq!((log.told().len(), here_log.told().len()), (1, 1));
+    carried(&mut wire);
+    // A thousand a second, and then no more.
+    for step in 1..=1000 {
+        pressure.push(Value::scalar(&f64::from(step))).unwrap();
+        scene.pass(MS, &[&server], &all);
+    }
+    scene.pass(SECOND, &[&server], &all);
+    for (name, log) in [("there", log), ("here", here_log)] {
+        let told = log.told();
+        assert!((9..=12).contains(&told.len()), "{name}: {told:?}");
+        assert!(told.iter().all(|told| told.0 == Reason::Update && told.3 == Missed::Nothing), "{name}: {told:?}");
+        assert!(told.windows(2).all(|pair| pair[1].1 - pair[0].1 >= 90), "{name}: {told:?}");
+        assert_eq!(told.last().map(|told| (told.1, told.2)), Some((1001, Some(1000.0))), "{name}: the newest comes");
+    }
+    let carried = carried(&mut wire);
+    assert!(carried.len() <= 12, "{carried:?}");
+}
+
+#[test]
+fn a_condition_on_the_value_is_judged_at_the_source() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
+    let mut wire = wire(&scene);
+    let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    pressure.push(Value::scalar(&1.0)).unwrap();
+    let log = Log::default();
+    let high = Filter { condition: Some("value > 10 and value < 20".parse().unwrap()), ..Filter::default() };
+    let _subscription = client.client.subscribe(wish(&["sr/*"]).filter(high), log.call());
+    scene.pass(SECOND, &[&server], &[&client]);
+    assert_eq!(log.reasons(), [Reason::First]);
+    carried(&mut wire);
+    for value in [2.0, 11.0, 12.0, 25.0, 26.0, 9.0, 15.0] {
+        pressure.push(Value::scalar(&value)).unwrap();
+    }
+    scene.pass(100 * MS, &[&server], &[&client]);
+    let values: Vec<f64> = log.told().iter().map(|told| told.2.unwrap()).collect();
+    assert_eq!(values, [11.0, 12.0, 25.0, 15.0], "25 says that it has ended");
+    assert_eq!(carried(&mut wire).len(), 4);
+}

@@ -234,8 +234,9 @@ fn a_follower_is_told_what_its_filters_let_through() {
     let moved = Follower::start(&site, &["lab/script/1/level", "--min-delta", "2"]);
     let alarms = Follower::start(&site, &["lab/script/1/level", "--quality", "alarm"]);
     let seldom = Follower::start(&site, &["lab/script/1/level", "--every", "50ms"]);
+    let between = Follower::start(&site, &["lab/script/1/level", "--where", "value > 2.7 and value < 4"]);
     let all = Follower::start(&site, &["lab/script/1/level"]);
-    for follower in [&moved, &alarms, &seldom, &all] {
+    for follower in [&moved, &alarms, &seldom, &between, &all] {
         assert_eq!(follower.next()["value"], 1.0, "the first value always comes");
     }
     for value in ["2", "2.5", "3", "4", "5.5"] {
@@ -246,6 +247,7 @@ fn a_follower_is_told_what_its_filters_let_through() {
     };
     assert_eq!(values(&all, 5), [2.0, 2.5, 3.0, 4.0, 5.5]);
     assert_eq!(values(&moved, 2), [3.0, 5.5], "each is two away from the one before");
+    assert_eq!(values(&between, 2), [3.0, 4.0], "and the first that is not between");
     let mut newest = seldom.next();
     while newest["value"] != 5.5 {
         newest = seldom.next();

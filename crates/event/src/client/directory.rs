@@ -281,10 +281,10 @@ impl Directory {
         let (incarnation, attribute) = (owner.source.incarnation, owner.attribute);
         let (in_conflict, redundant) = (entry.in_conflict(), entry.is_redundant());
         let of_host = !owner.own && incarnation.boot != self.boot;
-        let (topic, all) = match (owner.own, of_host) {
-            (true, _) => (topics::own(&owner.source.source, attribute), topics::ALL_OWN.to_owned()),
-            (false, true) => (topics::of_host(&owner.source.source, self.boot), topics::all_of_host(self.boot)),
-            (false, false) => (topics::shared(&owner.source.source), topics::ALL_SHARED.to_owned()),
+        let topic = match (owner.own, of_host) {
+            (true, _) => topics::own(&owner.source.source, attribute),
+            (false, true) => topics::of_host(&owner.source.source, self.boot),
+            (false, false) => topics::shared(&owner.source.source),
         };
         for interest in &mut entry.interests {
             let here = interest.attached.as_ref().is_some_and(|attachment| attachment.is(incarnation, attribute));
@@ -306,7 +306,11 @@ impl Directory {
                 let key = if self.workers.contains_key(&key) || self.workers.len() < self.max_stream_workers {
                     key
                 } else {
-                    StreamKey { topics: all.clone(), ..key }
+                    // All servers' streams for this host, also for servers here: `event/*` would bring everything of all hosts.
+                    match owner.own {
+                        true => StreamKey { topics: topics::ALL_OWN.to_owned(), ..key },
+                        false => StreamKey { topics: topics::all_of_host(self.boot), of_host: true, ..key },
+                    }
                 };
                 let to_open = &mut self.to_open;
                 let commands = self.workers.entry(key.clone()).or_insert_with(|| {

@@ -5,7 +5,10 @@
 //! ([`super::SubscribeOptions::in_place`]). Then the callback reads the memory, and a value that was taken back
 //! meanwhile is reported as missing.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use tampu_bus::{Gap, Sample, SourceInfo};
 use tampu_types::{
@@ -23,7 +26,10 @@ use super::{
     event::{AttributeInfo, Event, SampleTimes, source_event},
     subscriber::SubscriptionState,
 };
-use crate::{ask::Wanted, filter::FilterState};
+use crate::{
+    ask::Wanted,
+    filter::{FilterState, Verdict},
+};
 
 pub(super) struct BoundSubscription {
     pub sub: Arc<SubscriptionState>,
@@ -31,6 +37,15 @@ pub(super) struct BoundSubscription {
     pub filter: Option<Box<FilterState>>,
     /// Number of the last reading that was delivered.
     pub delivered: u64,
+    /// The newest reading that came too soon.
+    pub held: Option<Box<HeldReading>>,
+}
+
+/// Reading that waits until its subscription's filter takes one again.
+pub(super) struct HeldReading {
+    due: u64,
+    bytes: Vec<u8>,
+    times: SampleTimes,
 }
 
 /// Time after a loss within which a further event makes a request for the current value needless, ns.
@@ -58,6 +73,8 @@ pub(super) struct Source {
     pub silent: bool,
     /// True if samples of its stream were lost, and the affected attributes are not known yet.
     pub suspect_loss: bool,
+    /// Attributes with held readings, by the time when they are judged again, monotonic ns.
+    pub held: BTreeSet<(u64, u32)>,
     /// Attributes whose current value should be requested.
     pub wanted: Vec<u32>,
     /// Attributes that the server should write to the stream of this host no longer.
@@ -85,6 +102,18 @@ pub(super) fn lost(sources: &mut ByIncarnation<Source>, gap: &Gap) {
 }
 
 impl Source {
+    /// Judges the held readings again whose time has come.
+    pub fn deliver_held(&mut self, now: u64) {
+        while let Some(&(due, attribute)) = self.held.first()
+            && due <= now
+        {
+            self.held.pop_first();
+            let Some(Some(route)) = self.routes.get_mut(attribute as usize) else { continue };
+            let next = route.deliver_held(&self.info, now);
+            self.held.extend(next.map(|due| (due, attribute)));
+        }
+    }
+
     /// Notes that an attribute is wanted, also if it was released before.
     pub fn want(&mut self, attribute: u32) {
         self.wanted.push(attribute);
@@ -179,7 +208,8 @@ fn accept_lent(source: &mut Source, sample: &Sample<'_>, token: u64, scratch: &m
     let Some(head) = head else { return Acceptance::Done };
     let Some(routing) = Routing::of(&head) else { return Acceptance::Done };
     let Some(Some(route)) = source.routes.get_mut(routing.attribute as usize) else { return Acceptance::Unbound };
-    if let Some(()) = show_in_place(route, &source.info, routing, sample, times) {
+    if let Some(held) = show_in_place(route, &source.info, routing, sample, times) {
+        source.held.extend(held.map(|due| (due, routing.attribute)));
         return Acceptance::Done;
     }
     // Copied before the filter runs: the writer may take lent memory back at any time.
@@ -194,20 +224,20 @@ fn accept_lent(source: &mut Source, sample: &Sample<'_>, token: u64, scratch: &m
 }
 
 /// Delivers a long value in its server's memory, if all bound subscriptions want that and it is plain numbers.
-/// Otherwise returns `None`.
+/// Otherwise returns `None`. Returns the time when a reading that is held is judged again.
 fn show_in_place(
     route: &mut Route,
     source: &SourceInfo,
     routing: Routing,
     sample: &Sample<'_>,
     times: SampleTimes,
-) -> Option<()> {
+) -> Option<Option<u64>> {
     let wanted = |bound: &BoundSubscription| bound.sub.options.in_place && !bound.binding.is_waiting();
     if routing.flags & FLAG_REFRESH != 0 || !route.bound.iter().all(wanted) {
         return None;
     }
     route.kept = None;
-    let mut shown = false;
+    let (mut shown, mut held) = (false, None);
     let whole = sample.payload.with(|bytes| {
         // Texts would have to be checked again each time they are looked at.
         let Ok(view) = EventView::parse(bytes) else { return };
@@ -215,7 +245,7 @@ fn show_in_place(
         let plain = view.set_point.is_none() && view.name.is_empty() && view.errors.is_empty();
         if !text && plain && view.number == routing.number {
             shown = true;
-            route.deliver(&view, bytes, routing, source, times);
+            held = route.deliver(&view, bytes, routing, source, times);
         }
     });
     if !shown {
@@ -223,8 +253,9 @@ fn show_in_place(
     }
     if whole.is_err() {
         route.retract(routing.number, source, times);
+        return Some(None);
     }
-    Some(())
+    Some(held)
 }
 
 /// Handles an event in this process's memory.
@@ -240,10 +271,11 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
     }
     if refresh && routing.flags & FLAG_IN_STREAM != 0 {
         let kept = route.kept.take().filter(|(number, _)| *number == routing.number);
-        match kept.as_ref().and_then(|(_, bytes)| Some((EventView::parse(bytes).ok()?, bytes))) {
+        let held = match kept.as_ref().and_then(|(_, bytes)| Some((EventView::parse(bytes).ok()?, bytes))) {
             Some((before, bytes)) => route.deliver(&before, bytes, routing, &source.info, times),
             None => route.deliver(&view, bytes, routing, &source.info, times),
-        }
+        };
+        source.held.extend(held.map(|due| (due, routing.attribute)));
         return Acceptance::Done;
     }
     if route.own && !refresh && route.bound.iter().any(|bound| bound.binding.is_waiting()) {
@@ -254,7 +286,9 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
     } else if route.kept.is_some() {
         route.kept = None;
     }
-    route.deliver(&view, bytes, routing, &source.info, times);
+    if let Some(due) = route.deliver(&view, bytes, routing, &source.info, times) {
+        source.held.insert((due, routing.attribute));
+    }
     Acceptance::Done
 }
 
@@ -277,16 +311,26 @@ impl Route {
     }
 
     /// Reports an event as lost whose memory was reclaimed while the callback read it.
-    fn retract(&self, number: u64, source: &SourceInfo, times: SampleTimes) {
+    fn retract(&mut self, number: u64, source: &SourceInfo, times: SampleTimes) {
         let missed = Missed::Exactly(number, number + 1);
-        for bound in self.bound.iter().filter(|bound| bound.binding.is_live()) {
+        for bound in self.bound.iter_mut().filter(|bound| bound.binding.is_live()) {
+            bound.held = None;
             bound.sub.deliver(&Event { missed, ..source_event(&self.info, source, Reason::Gap, times.received) });
         }
     }
 
+    /// Delivers an event. If a subscription begins to hold a reading, returns the time when it is judged again.
     #[inline]
-    fn deliver(&mut self, view: &EventView<'_>, bytes: &[u8], routing: Routing, source: &SourceInfo, times: SampleTimes) {
+    fn deliver(
+        &mut self,
+        view: &EventView<'_>,
+        bytes: &[u8],
+        routing: Routing,
+        source: &SourceInfo,
+        times: SampleTimes,
+    ) -> Option<u64> {
         let filtered = self.is_filtered();
+        let mut held_until = None;
         for bound in &mut self.bound {
             if !bound.sub.active.load(Ordering::Acquire) {
                 continue;
@@ -312,10 +356,20 @@ impl Route {
                 if has_reading
                     && judged
                     && let Some(filter) = &mut bound.filter
-                    && !filter.passes(reason, view)
                 {
-                    bound.sub.held_back.fetch_add(1, Ordering::Relaxed);
-                    continue;
+                    match filter.judge(reason, view) {
+                        Verdict::Passes => bound.held = None,
+                        verdict => {
+                            bound.sub.held_back.fetch_add(1, Ordering::Relaxed);
+                            if let Verdict::Held(due) = verdict {
+                                if bound.held.is_none() {
+                                    held_until = Some(held_until.map_or(due, |other: u64| other.min(due)));
+                                }
+                                bound.held = Some(Box::new(HeldReading { due, bytes: bytes.to_vec(), times }));
+                            }
+                            continue;
+                        }
+                    }
                 }
                 let event = Event {
                     attribute: &self.info,
@@ -336,5 +390,41 @@ impl Route {
                 }
             }
         }
+        held_until
+    }
+
+    /// Judges the held readings again whose time has come. Returns the time of the next, if some are still held.
+    fn deliver_held(&mut self, source: &SourceInfo, now: u64) -> Option<u64> {
+        let mut next = None;
+        for bound in self.bound.iter_mut().filter(|bound| bound.sub.active.load(Ordering::Acquire)) {
+            let Some(mut held) = bound.held.take_if(|held| held.due <= now) else { continue };
+            let (Some(filter), Ok(view)) = (&mut bound.filter, EventView::parse(&held.bytes)) else { continue };
+            match filter.judge(Reason::Update, &view) {
+                Verdict::Passes => {}
+                Verdict::Rejected => continue,
+                Verdict::Held(due) => {
+                    next = Some(next.map_or(due, |other: u64| other.min(due)));
+                    held.due = due;
+                    bound.held = Some(held);
+                    continue;
+                }
+            }
+            bound.delivered = view.number;
+            bound.sub.deliver(&Event {
+                attribute: &self.info,
+                reason: Reason::Update,
+                missed: Missed::Nothing,
+                kinds: view.kinds,
+                number: view.number,
+                source,
+                sent: held.times.sent,
+                received: held.times.received,
+                clock: held.times.clock,
+                reading: Some(&view),
+                bytes: &held.bytes,
+            });
+            bound.sub.held_back.fetch_sub(1, Ordering::Relaxed);
+        }
+        next
     }
 }

@@ -4,6 +4,7 @@
 //! arrive as commands. An event finds its attribute by the attribute's number, an index into a table, and not by name.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -85,6 +86,7 @@ impl StreamWorker {
     pub fn turn(&mut self, timeout: Duration) -> bool {
         let mut came = self.run_commands();
         self.request_current();
+        self.deliver_held();
         let mut wait = if came { Duration::ZERO } else { timeout.min(self.next_request()) };
         for _ in 0..AT_ONCE {
             let StreamWorker { reader, sources, early, since, token, scratch, .. } = self;
@@ -108,8 +110,17 @@ impl StreamWorker {
         if self.sources.values().any(|source| source.suspect_loss && !source.silent) {
             return Duration::ZERO;
         }
-        let next = self.sources.values().filter_map(|source| source.asked.as_ref().map(|(at, _)| *at)).min();
+        let asked = self.sources.values().filter_map(|source| source.asked.as_ref().map(|(at, _)| *at)).min();
+        let held = self.sources.values().filter_map(|source| source.held.first().map(|(due, _)| *due)).min();
+        let next = asked.into_iter().chain(held).min();
         next.map_or(Duration::MAX, |at| Duration::from_nanos(at.saturating_sub(now).max(1_000_000)))
+    }
+
+    fn deliver_held(&mut self) {
+        if self.sources.values().any(|source| !source.held.is_empty()) {
+            let now = self.participant.clock().monotonic();
+            self.sources.values_mut().for_each(|source| source.deliver_held(now));
+        }
     }
 
     /// Runs the commands. Earlier samples were handled before, so a server's last events are delivered before its
@@ -209,6 +220,7 @@ impl StreamWorker {
             routes: Vec::new(),
             silent: false,
             suspect_loss: false,
+            held: BTreeSet::new(),
             wanted: Vec::new(),
             released: Vec::new(),
             released_before: Vec::new(),
@@ -220,8 +232,9 @@ impl StreamWorker {
             source.routes.resize_with(index + 1, || None);
         }
         let of_host = self.of_host;
+        // Most attributes have one subscription; the vector would begin with room for four.
         let route = source.routes[index].get_or_insert_with(|| {
-            Box::new(Route { info: info.clone(), own: target.own, of_host, bound: Vec::new(), kept: None })
+            Box::new(Route { info: info.clone(), own: target.own, of_host, bound: Vec::with_capacity(1), kept: None })
         });
         // A forwarded binding may be older than a later configuration.
         if route.info.epoch < info.epoch {
@@ -235,8 +248,8 @@ impl StreamWorker {
             let event = source_event(&route.info, &source.info, Reason::SourceReturned, self.participant.clock().utc());
             sub.deliver(&event);
         }
-        let filter = FilterState::of(&sub.options.filter);
-        route.bound.push(BoundSubscription { sub, binding, filter, delivered: 0 });
+        let filter = FilterState::of(&sub.options.filter, &self.participant.clock());
+        route.bound.push(BoundSubscription { sub, binding, filter, delivered: 0, held: None });
         source.want(target.attribute);
         // Other bindings have had these samples and skip them. A source that takes over from another is followed from its next
         // sample, without replay.

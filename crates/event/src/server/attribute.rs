@@ -22,7 +22,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
     attribute_state::{LastReading, quality_within},
-    host_route::HostRoute,
     published::PublishedAttribute,
     server_state::ServerState,
 };
@@ -219,7 +218,7 @@ impl Attribute {
         state.detector.sent(decided, &reading, now);
         state.number += 1;
         state.early.keep(&state.buffer, now);
-        let elsewhere = forward(&mut state.hosts, &state.buffer, state.number, decided, true);
+        let elsewhere = shared.forward(inner.index, &mut state.hosts, &state.buffer, state.number, (decided, true));
         Ok(Pushed { kinds: decided, number: state.number, readers: written.matched + elsewhere })
     }
 
@@ -246,7 +245,7 @@ impl Attribute {
         let state = &mut *state;
         state.number += 1;
         state.early.keep(&bytes, shared.clock.monotonic());
-        let elsewhere = forward(&mut state.hosts, &bytes, state.number, kinds, false);
+        let elsewhere = shared.forward(inner.index, &mut state.hosts, &bytes, state.number, (kinds, false));
         Ok(Pushed { kinds, number: state.number, readers: written.matched + elsewhere })
     }
 
@@ -378,7 +377,7 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan
         let mut readers = written.matched;
         if let Some(bytes) = bytes {
             state.early.keep(&bytes, shared.clock.monotonic());
-            readers += forward(&mut state.hosts, &bytes, state.number, kinds, true);
+            readers += shared.forward(inner.index, &mut state.hosts, &bytes, state.number, (kinds, true));
         }
         state.last = LastReading::InStream;
         state.pushes += 1;
@@ -401,11 +400,6 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> DerefMut for EventLoan<
     fn deref_mut(&mut self) -> &mut [T] {
         <[T]>::mut_from_bytes(&mut self.loan[ELEMENTS_AT..ELEMENTS_AT + self.bytes]).unwrap_or_default()
     }
-}
-
-/// Writes an event into the streams of the hosts that want it; returns the number of processes that read them.
-fn forward(hosts: &mut [HostRoute], event: &[u8], number: u64, kinds: Kinds, is_reading: bool) -> usize {
-    hosts.iter_mut().map(|host| host.forward(event, number, kinds, is_reading)).sum()
 }
 
 /// Returns the message of a panic.

@@ -2,14 +2,17 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use tampu_bus::{ReaderStatus, WriteError};
+use tampu_bus::{ReaderStatus, WriteError, clock::Clock};
 use tampu_types::{
     Incarnation,
     event::{EventKind, EventSample, EventView, Failure, Kinds, Quality, Reason, sample::append_left_out},
 };
 
 use super::host_stream::HostStream;
-use crate::{ask::Wanted, filter::FilterState};
+use crate::{
+    ask::Wanted,
+    filter::{FilterState, Verdict},
+};
 
 /// A worker of a process that reads the stream: the process, and the worker's token.
 pub(super) type HostReader = (Incarnation, u64);
@@ -23,15 +26,15 @@ struct Want {
 }
 
 impl Want {
-    /// Returns whether the reader wants an event. It judges each event once, as its filter remembers what has passed.
-    fn wants(&mut self, kinds: Kinds, reading: Option<&EventView<'_>>) -> bool {
+    /// Decides whether the reader wants an event. It judges each event once, as its filter remembers what has passed.
+    fn judge(&mut self, kinds: Kinds, reading: Option<&EventView<'_>>) -> Verdict {
         // Kinds of a later release are counted by the reader.
         if !kinds.intersects(self.kinds) && !kinds.known().is_empty() {
-            return false;
+            return Verdict::Rejected;
         }
         match (&mut self.filter, reading) {
-            (Some(filter), Some(view)) => filter.passes(Reason::Update, view),
-            _ => true,
+            (Some(filter), Some(view)) => filter.judge(Reason::Update, view),
+            _ => Verdict::Passes,
         }
     }
 }
@@ -42,20 +45,37 @@ pub(super) struct HostRoute {
     wants: Vec<Want>,
     /// Number of the attribute's last event in the stream, or of the last one before the first.
     sent: u64,
+    /// The newest reading that came too soon for all readers.
+    held: Option<HeldEvent>,
+}
+
+struct HeldEvent {
+    number: u64,
+    kinds: Kinds,
+    bytes: Vec<u8>,
+}
+
+/// Result of forwarding an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Forwarded {
+    /// Number of processes that read the stream, if the event is in it.
+    pub readers: usize,
+    /// Time at which the route begins to hold events, to be judged again, monotonic ns.
+    pub held: Option<u64>,
 }
 
 impl HostRoute {
     /// Makes the route of an attribute with this last event, which nobody wants yet.
     pub fn new(stream: Arc<HostStream>, number: u64) -> HostRoute {
         stream.attributes.fetch_add(1, Ordering::Relaxed);
-        HostRoute { stream, wants: Vec::new(), sent: number }
+        HostRoute { stream, wants: Vec::new(), sent: number, held: None }
     }
 
     /// Sets what a reader wants. Its filter begins with the current value, which it is sent.
-    pub fn want(&mut self, reader: HostReader, wanted: &Wanted, current: Option<&EventView<'_>>) {
-        let mut filter = FilterState::of(&wanted.filter);
+    pub fn want(&mut self, reader: HostReader, wanted: &Wanted, current: Option<&EventView<'_>>, clock: &Arc<dyn Clock>) {
+        let mut filter = FilterState::at_source(&wanted.filter, clock);
         if let (Some(filter), Some(current)) = (&mut filter, current) {
-            filter.passes(Reason::First, current);
+            filter.judge(Reason::First, current);
         }
         self.wants.retain(|want| want.reader != reader);
         self.wants.push(Want { reader, kinds: Kinds(wanted.kinds), filter });
@@ -67,24 +87,58 @@ impl HostRoute {
         self.wants.is_empty()
     }
 
-    /// Writes an event if a reader wants it; returns the number of processes that read the stream then. `is_reading` is
-    /// true for readings, which filters judge.
-    pub fn forward(&mut self, event: &[u8], number: u64, kinds: Kinds, is_reading: bool) -> usize {
+    /// Writes an event if a reader wants it. `is_reading` is true for readings, which filters judge.
+    pub fn forward(&mut self, event: &[u8], number: u64, kinds: Kinds, is_reading: bool) -> Forwarded {
         let is_judged = is_reading && self.wants.iter().any(|want| want.filter.is_some());
         let view = is_judged.then(|| EventView::parse(event).ok()).flatten();
-        // Every reader judges it, also after one that wants it.
-        let wanted = self.wants.iter_mut().filter_map(|want| want.wants(kinds, view.as_ref()).then_some(())).count() > 0;
-        let readers = if wanted { self.write(event, number) } else { 0 };
-        if wanted && kinds.contains(EventKind::Alarm) {
-            self.stream.writer.send_now();
+        match self.judge(kinds, view.as_ref()) {
+            Verdict::Passes => {
+                let readers = self.write(event, number);
+                if kinds.contains(EventKind::Alarm) {
+                    self.stream.writer.send_now();
+                }
+                Forwarded { readers, held: None }
+            }
+            Verdict::Rejected => Forwarded::default(),
+            Verdict::Held(due) => {
+                let begins = self.held.replace(HeldEvent { number, kinds, bytes: event.to_vec() }).is_none();
+                Forwarded { readers: 0, held: begins.then_some(due) }
+            }
         }
-        readers
+    }
+
+    /// Judges the held event again. Returns the next time for it if it is still held.
+    pub fn forward_held(&mut self) -> Option<u64> {
+        let held = self.held.take()?;
+        let view = EventView::parse(&held.bytes).ok();
+        match self.judge(held.kinds, view.as_ref()) {
+            Verdict::Passes => {
+                self.write(&held.bytes, held.number);
+                None
+            }
+            Verdict::Rejected => None,
+            Verdict::Held(due) => {
+                self.held = Some(held);
+                Some(due)
+            }
+        }
+    }
+
+    /// Judges an event for all readers. It passes if one of them takes it. Every one judges it, also after one that does.
+    fn judge(&mut self, kinds: Kinds, reading: Option<&EventView<'_>>) -> Verdict {
+        self.wants.iter_mut().fold(Verdict::Rejected, |all, want| match (all, want.judge(kinds, reading)) {
+            (Verdict::Passes, _) | (_, Verdict::Passes) => Verdict::Passes,
+            (Verdict::Held(one), Verdict::Held(other)) => Verdict::Held(one.min(other)),
+            (Verdict::Held(due), _) | (_, Verdict::Held(due)) => Verdict::Held(due),
+            (Verdict::Rejected, Verdict::Rejected) => Verdict::Rejected,
+        })
     }
 
     /// Writes an event, with the number of those that were left out before it.
     pub fn write(&mut self, event: &[u8], number: u64) -> usize {
         let left_out = number.saturating_sub(self.sent + 1);
         self.sent = number;
+        self.held = None;
         let put = |event: &[u8]| {
             if left_out == 0 {
                 return self.stream.writer.write(event);

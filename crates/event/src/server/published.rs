@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tampu_bus::{ReaderStatus, SourceInfo, WriteError, Writer, Written};
+use tampu_bus::{ReaderStatus, SourceInfo, WriteError, Writer, Written, clock::Clock};
 use tampu_types::{
     Incarnation,
     event::{AttributeConfig, AttributeName, EventKind, EventView, Failure, Kinds, sample::append_left_out},
@@ -104,7 +104,14 @@ impl PublishedAttribute {
 
     /// Writes the current value into the stream of another host, and from now on the events that the reader wants. With
     /// `from_start`, the first events come first if they are still kept.
-    pub fn refresh_for(&self, stream: &Arc<HostStream>, reader: HostReader, wanted: &Wanted, from_start: bool) {
+    pub fn refresh_for(
+        &self,
+        stream: &Arc<HostStream>,
+        reader: HostReader,
+        wanted: &Wanted,
+        from_start: bool,
+        clock: &Arc<dyn Clock>,
+    ) {
         let mut state = self.state.lock();
         let state = &mut *state;
         let (token, number) = (reader.1, state.number);
@@ -120,7 +127,7 @@ impl PublishedAttribute {
             state.hosts.len() - 1
         });
         let route = &mut state.hosts[at];
-        route.want(reader, wanted, EventView::parse(&answer).ok().as_ref());
+        route.want(reader, wanted, EventView::parse(&answer).ok().as_ref(), clock);
         let left_out = route.left_out(number);
         if left_out > 0 {
             append_left_out(&mut answer, left_out);
@@ -129,6 +136,11 @@ impl PublishedAttribute {
         if let Err(why) = route.stream.writer.write(&answer) {
             let _ = route.stream.writer.write(&state.without_value(self.index, token, &[not_sent(&why)]));
         }
+    }
+
+    /// Judges the readings again that other hosts' readers get seldom. Returns the next time for those that are still held.
+    pub fn forward_held(&self) -> Option<u64> {
+        self.state.lock().hosts.iter_mut().filter_map(HostRoute::forward_held).min()
     }
 
     /// Ends the wishes of these readers on other hosts.

@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -14,13 +14,14 @@ use tampu_bus::{
 };
 use tampu_types::{
     Partition, TopicName,
-    event::{AttributeConfig, AttributeName, Declaration, Presence, declaration::BadDeclaration},
+    event::{AttributeConfig, AttributeName, Declaration, Kinds, Presence, declaration::BadDeclaration},
     name::BadTopic,
 };
 
 use super::{
     conflicts::OtherDeclarations,
     early_events::EarlyBytes,
+    host_route::HostRoute,
     host_stream::HostStreams,
     options::{AttributeOptions, Delivery},
     poll::Polls,
@@ -78,6 +79,8 @@ pub(super) struct ServerState {
     /// Streams for other hosts.
     pub(super) hosts: HostStreams,
     pub(super) early: EarlyBytes,
+    /// Attributes of which an event is held for other hosts, by the time when it is judged again, monotonic ns.
+    pub(super) held: Mutex<BTreeSet<(u64, u32)>>,
     pub(super) table: Mutex<AttributeTable>,
     pub(super) others: Mutex<OtherDeclarations>,
     pub(super) services: QuestionQueue,
@@ -139,6 +142,60 @@ impl ServerState {
         let subject = Subject { attribute, ..Subject::new(&topic, &partition) };
         let writer = self.participant.writer_for(&subject, topics::EVENT, qos)?;
         Ok(EventWriter { writer: Arc::new(writer), own: true })
+    }
+
+    /// Writes an event of an attribute into the streams of the hosts that want it; returns the number of processes that read
+    /// them. It comes with its kinds, and whether it is a reading.
+    #[inline]
+    pub(super) fn forward(
+        &self,
+        index: u32,
+        hosts: &mut [HostRoute],
+        event: &[u8],
+        number: u64,
+        (kinds, is_reading): (Kinds, bool),
+    ) -> usize {
+        let mut readers = 0;
+        for host in hosts {
+            let forwarded = host.forward(event, number, kinds, is_reading);
+            readers += forwarded.readers;
+            if let Some(due) = forwarded.held {
+                self.hold(due, index);
+            }
+        }
+        readers
+    }
+
+    fn hold(&self, due: u64, index: u32) {
+        let mut held = self.held.lock();
+        held.insert((due, index));
+        let is_first = held.first() == Some(&(due, index));
+        drop(held);
+        if is_first {
+            self.keeper.open();
+        }
+    }
+
+    /// Judges the held events again whose time has come. Returns the time until the next.
+    pub(super) fn forward_held(&self) -> Duration {
+        loop {
+            let now = self.clock.monotonic();
+            let index = {
+                let mut held = self.held.lock();
+                match held.first() {
+                    None => return Duration::MAX,
+                    Some(&(due, _)) if due > now => return Duration::from_nanos(due - now),
+                    Some(&(_, index)) => {
+                        held.pop_first();
+                        index
+                    }
+                }
+            };
+            let inner = self.table.lock().by_index.get(index as usize).cloned().flatten();
+            if let Some(due) = inner.and_then(|inner| inner.forward_held()) {
+                self.held.lock().insert((due.max(now + 1), index));
+            }
+        }
     }
 
     /// Declares an attribute. Called under the table's lock, so that the last declaration is the valid one.

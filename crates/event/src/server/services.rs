@@ -94,7 +94,7 @@ fn refresh(shared: &ServerState, request: &Request) {
         }
         match (&stream, elsewhere) {
             (Some(stream), Some(reader)) if !inner.out.own => {
-                inner.refresh_for(stream, reader, &asked.wanted, asked.from_start);
+                inner.refresh_for(stream, reader, &asked.wanted, asked.from_start, &shared.clock);
             }
             _ => inner.refresh(asked.token),
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use tampu_event::client::{Client, ClientSettings, EventStream, Filter, LatestValues, SubscribeOptions, Update};
+use tampu_event::client::{Client, ClientSettings, Condition, EventStream, Filter, SubscribeOptions, Update};
 use tampu_types::event::{AttributeName, AttributePattern, Band, EventKind, Kinds, Missed, Quality, Thresholds};
 use tampu_types::units::parse_duration;
 
@@ -32,13 +32,13 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Follow attributes: the current value, then every event, and the state of their servers
 ///
-/// Subscribing never fails for want of a server: attributes that come later are followed from then on. Filters are judged where this program reads a
-/// server's stream, before anything is copied; the first value, gaps and word of servers always come.
+/// Subscribing never fails for want of a server: attributes that come later are followed from then on. Filters are judged at the server, for programs on
+/// other hosts, and where this program reads; the first value, gaps and word of servers always come.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu event sub '*/mount/*'\n  tampu event sub lab/cryostat/1/temperature --kind change,alarm --json\n  \
     tampu event sub '*' --rates --for 10s\n  tampu event sub '*/vacuum/*/pressure' --min-change 5 --quality alarm,warning\n  \
-    tampu event sub '*' --every 1s"
+    tampu event sub '*' --every 1s\n  tampu event sub lab/cryostat/1/temperature --where 'value > 4.2'"
 )]
 pub struct Sub {
     /// Attributes: names, or patterns with * and ?
@@ -56,7 +56,10 @@ pub struct Sub {
     /// Only values that differ by at least this much from the one shown last, in percent: X, or LOW,HIGH
     #[arg(long, value_name = "BAND", allow_hyphen_values = true)]
     min_change: Option<Band>,
-    /// Show at most one event of each attribute in this time, the newest
+    /// Only readings that fulfil a condition on the value, and the first that no longer does: 'value > 3 and value[0] < 7'
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Condition>,
+    /// Show at most one event of each attribute in this time, the newest; another quality is shown at once
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with_all = ["rates", "bandwidth"])]
     every: Option<Duration>,
     /// Skip the current value
@@ -104,11 +107,13 @@ impl Sub {
         wish.first = !self.no_first;
         wish.reliable = !self.latest;
         let moved = Thresholds { abs: self.min_delta, rel: self.min_change };
-        wish.filter = Filter { qualities: self.quality.clone(), moved: (!moved.is_empty()).then_some(moved) };
+        wish.filter = Filter {
+            qualities: self.quality.clone(),
+            moved: (!moved.is_empty()).then_some(moved),
+            condition: self.condition.clone(),
+            every_ms: self.every.map(|every| u64::try_from(every.as_millis()).unwrap_or(u64::MAX)),
+        };
         let watch = Watch { client: &client, begun: Instant::now(), looked: Cell::new(false) };
-        if let Some(period) = self.every {
-            return self.now_and_then(&client.latest(wish), period, &watch, context);
-        }
         let stream = client.stream(wish, QUEUE);
         let outcome = if self.rates || self.bandwidth {
             self.rates(&stream, &watch, context)
@@ -147,32 +152,6 @@ impl Sub {
             return Ok(());
         }
         written(writeln!(out, "name,time,received,reason,number,quality,value,source,missed"))
-    }
-
-    /// The newest of each attribute that has changed, once a period.
-    fn now_and_then(&self, latest: &LatestValues, period: Duration, watch: &Watch<'_>, context: &Context) -> Outcome {
-        let mut out = std::io::stdout().lock();
-        self.heading(&mut out)?;
-        let (mut count, mut next) = (0, Instant::now());
-        while !self.ended(watch, count, context) {
-            let left = next.saturating_duration_since(Instant::now());
-            if !left.is_zero() {
-                context.interrupt.wait(left.min(LOOK));
-                continue;
-            }
-            let changed = latest.changed();
-            // Before the first value, the wait is short, so that it is not a period late.
-            next = Instant::now() + if changed.is_empty() { LOOK.min(period) } else { period };
-            for update in changed {
-                if self.limit.is_some_and(|most| count >= most) {
-                    break;
-                }
-                count += 1;
-                written(writeln!(out, "{}", self.line(&update)))?;
-            }
-            written(out.flush())?;
-        }
-        Ok(())
     }
 
     fn line(&self, update: &Update) -> String {
