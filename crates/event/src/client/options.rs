@@ -62,7 +62,8 @@ impl SubscribeOptions {
     /// Lets callbacks read long numeric values in the memory of their server on this host, without a copy. This
     /// requires that all subscriptions of this client to the attribute have this option. A server that no longer waits
     /// for this reader may reclaim the memory during the callback. Then a [`tampu_types::event::Reason::Gap`] with the
-    /// event's number follows at once, and the callback's result must be discarded.
+    /// event's number follows at once, and the callback's result must be discarded. Streams, tables of latest values and
+    /// filters keep values, so a subscription with one of these gets checked copies all the same.
     pub fn in_place(mut self) -> SubscribeOptions {
         self.in_place = true;
         self

@@ -223,8 +223,9 @@ fn accept_lent(source: &mut Source, sample: &Sample<'_>, token: u64, scratch: &m
     }
 }
 
-/// Delivers a long value in its server's memory, if all bound subscriptions want that and it is plain numbers.
-/// Otherwise returns `None`. Returns the time when a reading that is held is judged again.
+/// Delivers a long value in its server's memory, if all bound subscriptions want that, and it is plain numbers. Otherwise
+/// returns `None`. Queues, tables and filters keep a value, so they get it from a checked copy. Returns the time when a
+/// reading that is held is judged again.
 fn show_in_place(
     route: &mut Route,
     source: &SourceInfo,
@@ -232,7 +233,10 @@ fn show_in_place(
     sample: &Sample<'_>,
     times: SampleTimes,
 ) -> Option<Option<u64>> {
-    let wanted = |bound: &BoundSubscription| bound.sub.options.in_place && !bound.binding.is_waiting();
+    let wanted = |bound: &BoundSubscription| {
+        let keeps_nothing = bound.sub.sink.keeps_nothing() && bound.filter.is_none();
+        bound.sub.options.in_place && keeps_nothing && !bound.binding.is_waiting()
+    };
     if routing.flags & FLAG_REFRESH != 0 || !route.bound.iter().all(wanted) {
         return None;
     }

@@ -23,6 +23,11 @@ pub(super) enum Sink {
 }
 
 impl Sink {
+    /// Returns whether it keeps no event after it was delivered.
+    pub fn keeps_nothing(&self) -> bool {
+        matches!(self, Sink::Call(_))
+    }
+
     /// Delivers an event; returns whether that succeeded. A callback that panics ends neither its worker nor its
     /// subscription.
     pub fn take(&self, event: &Event<'_>) -> bool {
