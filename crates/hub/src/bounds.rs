@@ -152,6 +152,12 @@ pub const BOUNDS: &[Bound] = &[
         Other("1 MiB"),
         "the call waits as long as its level allows; then the record is lost, counted by level and reported in the ring",
     ),
+    bound(
+        Logs,
+        "callers that wait to be told that their records are kept",
+        Constant("log/src/logger/promises.rs", "OPEN", "1024", "1024"),
+        "a further one is told at once that they are not known to be kept",
+    ),
     bound(Logs, "threads with a log ring of their own (`max_rings`)", Other("256"), "further threads share a ring"),
     bound(
         Logs,

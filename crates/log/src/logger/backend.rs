@@ -26,7 +26,7 @@ use crate::logger::{
     local::{Printer, Unprinted},
     packet_builder::Sealed,
     packet_sink::{PacketSink, Refused},
-    promises::{Promises, Tell},
+    promises::{Promises, Tell, answer},
     rate_limits::Notice,
     renderer::{LOSS_MESSAGE, RecordRenderer, RenderOutcome},
     shared::LoggerShared,
@@ -72,6 +72,8 @@ struct Backend {
     /// True if the last pass left records in the rings.
     behind: bool,
     remainder: Remainder,
+    /// Records that had been refused when somebody was last told whether everything is kept.
+    told_refused: u64,
     /// Number of the last change of settings that it has applied.
     tuned: u64,
     /// Deadline of closing, from the drop of the last handle on.
@@ -100,6 +102,7 @@ pub(crate) fn run(shared: Arc<LoggerShared>, mut sink: Box<dyn PacketSink>, drai
         urgent: Vec::new(),
         behind: false,
         remainder: Remainder::default(),
+        told_refused: 0,
         tuned: u64::MAX,
         give_up: None,
         anchor_at: Instant::now() + ANCHOR,
@@ -307,14 +310,6 @@ impl Backend {
         self.log_own(record, Reach::Central);
     }
 
-    fn deliver(&mut self, timeout: Duration) -> bool {
-        self.sink.flush(timeout)
-    }
-
-    fn keep(&mut self, timeout: Duration) -> bool {
-        self.sink.keep(timeout)
-    }
-
     /// Sends everything there is.
     fn send_all(&mut self) {
         while self.pass() > 0 {
@@ -326,8 +321,22 @@ impl Backend {
     }
 
     fn promise(&mut self, until: Instant, tell: Tell) {
+        self.promises.begin(until, tell);
         self.send_all();
-        self.promises.add(until, &*self.sink, tell);
+        let refused = self.remainder.records > self.told_refused;
+        if self.promises.sent(&*self.sink, refused) && refused {
+            self.told_refused = self.remainder.records;
+        }
+    }
+
+    fn deliver(&mut self, timeout: Duration) -> bool {
+        self.sink.flush(timeout)
+    }
+
+    fn keep(&mut self, timeout: Duration) -> bool {
+        // Nobody keeps records that were refused, which is told once.
+        let refused = std::mem::replace(&mut self.told_refused, self.remainder.records) < self.remainder.records;
+        self.sink.keep(timeout) && !refused
     }
 
     fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
@@ -416,6 +425,9 @@ impl Backend {
                 // Callers continue to fill the rings meanwhile.
                 Err(Refused::NotYet(_)) => std::thread::sleep(RETRY),
             }
+            // Whoever waits for an answer gets it in time, also while nothing can be sent.
+            self.promises.look(&*self.sink, Instant::now(), false);
+            self.shared.commands.take_late(Instant::now()).into_iter().for_each(|tell| answer(tell, false));
             let closing = || self.shared.commands.is_closing().then(|| Instant::now() + self.shared.settings.close_wait);
             self.give_up = self.give_up.or_else(closing);
         }

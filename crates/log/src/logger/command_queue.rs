@@ -87,6 +87,16 @@ impl CommandQueue {
         taken
     }
 
+    /// Removes and returns the callers that wanted to be told by this time.
+    pub fn take_late(&self, now: Instant) -> Vec<Tell> {
+        let mut queue = self.lock();
+        let is_late = |command: &BackendCommand| matches!(command, BackendCommand::Tell(until, _) if *until <= now);
+        let (late, rest) = std::mem::take(&mut queue.commands).into_iter().partition::<Vec<_>, _>(is_late);
+        queue.commands = rest.into();
+        let tell = |command| if let BackendCommand::Tell(_, tell) = command { Some(tell) } else { None };
+        late.into_iter().filter_map(tell).collect()
+    }
+
     /// Closes the queue: no commands follow.
     pub fn close(&self) {
         self.lock().closing = true;

@@ -213,8 +213,10 @@ impl Logger {
     }
 
     /// Returns at once, and calls `tell` later, once: with true when a collector has committed all records published before
-    /// this call, with false after the timeout or at the end of the logging. The logger's worker calls it, so it must be quick;
-    /// it may log. In a child made by `fork`, a thread of its own calls it.
+    /// this call; with false after the timeout, at the end of the logging, or if records were lost since the last such call.
+    /// The logger's worker calls it, so it must be quick. It may log, but the logging ends only when the handles that it holds
+    /// are dropped as well. While 1024 callers wait, a further one is told false at once. In a child made by `fork`, a thread
+    /// of its own calls it.
     pub fn when_kept(&self, timeout: Duration, tell: impl FnOnce(bool) + Send + 'static) {
         let shared = &self.keeper.shared;
         if self.keeper.process != std::process::id() {
@@ -380,6 +382,10 @@ impl Drop for Keeper {
         self.shared.commands.close();
         self.shared.rings.wake_drainer();
         let Some(backend) = self.backend.lock().take() else { return };
+        // A function that was told about its records may hold the last handle. Then the backend ends by itself.
+        if backend.thread().id() == std::thread::current().id() {
+            return;
+        }
         if let Ok(remainder) = backend.join()
             && remainder.records > 0
         {

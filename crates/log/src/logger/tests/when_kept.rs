@@ -41,3 +41,34 @@ fn at_the_end_of_the_logging_everybody_is_told() {
     drop(logger);
     assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(false));
 }
+
+#[test]
+fn records_that_cannot_be_sent_are_not_kept() {
+    let (logger, far) = logger(|settings| settings.close_wait = Duration::from_millis(10));
+    far.set(|state| state.unreachable = true);
+    crate::info!(logger, "nowhere");
+    let (tell, told) = std::sync::mpsc::channel();
+    let last = tell.clone();
+    logger.when_kept(Duration::from_millis(1), move |kept| tell.send(("hasty", kept)).unwrap());
+    // In time, although the packet is still being tried.
+    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(("hasty", false)));
+    logger.when_kept(Duration::from_secs(3600), move |kept| last.send(("last", kept)).unwrap());
+    drop(logger);
+    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(("last", false)));
+}
+
+#[test]
+fn a_told_function_may_hold_the_last_handle() {
+    let (logger, far) = logger(|_| {});
+    crate::info!(logger, "first");
+    let (tell, told) = std::sync::mpsc::channel();
+    let held = logger.clone();
+    logger.when_kept(Duration::from_secs(20), move |kept| {
+        crate::info!(held, "second");
+        drop(held);
+        tell.send(kept).unwrap();
+    });
+    drop(logger);
+    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+    far.packets(2);
+}
