@@ -49,7 +49,7 @@ mod tests {
         let mut out = Vec::new();
         write_rows(&mut out, &["name", ">number", "last"], &rows).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, "name     number  last\na\\x1b[2J       7  x\nlonger     1234\n");
+        assert_eq!(text, "name      number  last\na\\x1b[2J       7  x\nlonger      1234\n");
         let mut none = Vec::new();
         write_rows(&mut none, &["name"], &[]).unwrap();
         assert!(none.is_empty());

@@ -145,8 +145,11 @@ impl Row for TopicRow {
     }
 }
 
+/// Readers of a topic: their processes, and their numbers there.
+type Readers = BTreeSet<(Option<Incarnation>, u32)>;
+
 pub fn topics(picture: &Picture) -> Vec<TopicRow> {
-    let mut topics: BTreeMap<&str, (TopicRow, BTreeSet<(Option<Incarnation>, u32)>)> = BTreeMap::new();
+    let mut topics: BTreeMap<&str, (TopicRow, Readers)> = BTreeMap::new();
     for process in &picture.processes {
         for writer in &process.state.writers {
             let (row, readers) = topics.entry(&writer.topic).or_default();
@@ -161,7 +164,7 @@ pub fn topics(picture: &Picture) -> Vec<TopicRow> {
             readers.extend(writer.readers.iter().map(|reader| (reader.process, reader.reader)));
         }
     }
-    let row = |(topic, (row, readers)): (&str, (TopicRow, BTreeSet<_>))| TopicRow {
+    let row = |(topic, (row, readers)): (&str, (TopicRow, Readers))| TopicRow {
         topic: topic.to_owned(),
         readers: readers.len(),
         ..row

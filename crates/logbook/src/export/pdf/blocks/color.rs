@@ -73,7 +73,7 @@ fn read(text: &str) -> Option<u32> {
     if let Some(parts) = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')')) {
         let parts: Vec<u32> = parts.split(',').filter_map(|part| part.trim().parse::<u8>().ok()).map(u32::from).collect();
         return match parts[..] {
-            [red, green, blue] => Some(red << 16 | green << 8 | blue),
+            [red, green, blue] => Some((red << 16) | (green << 8) | blue),
             _ => None,
         };
     }
@@ -84,7 +84,7 @@ fn read(text: &str) -> Option<u32> {
     match digits.len() {
         3 => {
             let short = u32::from_str_radix(digits, 16).ok()?;
-            Some([8, 4, 0].iter().fold(0, |color, shift| color << 8 | (short >> shift & 0xf) * 0x11))
+            Some([8, 4, 0].iter().fold(0, |color, shift| (color << 8) | (((short >> shift) & 0xf) * 0x11)))
         }
         6 => u32::from_str_radix(digits, 16).ok(),
         _ => None,
