@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tampu_bus::clock::Clock;
 use tampu_types::event::{Criteria, EventView, Kinds, Quality, Reason, Thresholds, Value};
 
@@ -24,6 +24,7 @@ mod condition;
 #[serde(default)]
 pub struct Filter {
     /// Qualities that pass; all if it is empty.
+    #[serde(deserialize_with = "distinct")]
     pub qualities: Vec<Quality>,
     /// Minimum difference from the value delivered last; a change of quality or shape passes too. `None`: every reading passes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,12 +45,18 @@ impl Filter {
 
     /// Returns the part that a server can judge for a reader elsewhere. A reading that was held is judged by its value at the
     /// reader alone, whose times differ a little.
-    fn at_source(&self) -> Filter {
+    pub(crate) fn at_source(&self) -> Filter {
         match self.every_ms {
             Some(_) => Filter { moved: None, condition: None, ..self.clone() },
             None => self.clone(),
         }
     }
+}
+
+/// Reads qualities, each once however often it comes: a server keeps the filters of others.
+fn distinct<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Quality>, D::Error> {
+    let all = Vec::<Quality>::deserialize(from)?;
+    Ok(Quality::ALL.into_iter().filter(|quality| all.contains(quality)).collect())
 }
 
 /// Decision about a reading.
@@ -65,7 +72,7 @@ pub(crate) enum Verdict {
 
 /// A filter at one attribute, with the value delivered last.
 pub(crate) struct FilterState {
-    filter: Filter,
+    filter: Arc<Filter>,
     criteria: Criteria,
     detector: Detector,
     /// True if the reading delivered last fulfilled the condition.
@@ -81,6 +88,11 @@ const TOGETHER: u64 = 10_000_000;
 impl FilterState {
     /// Makes the state of a filter; `None` if every reading passes.
     pub fn of(filter: &Filter, clock: &Arc<dyn Clock>) -> Option<Box<FilterState>> {
+        FilterState::shared(&Arc::new(filter.clone()), clock)
+    }
+
+    /// Makes the state of a filter that other attributes have too; `None` if every reading passes.
+    pub fn shared(filter: &Arc<Filter>, clock: &Arc<dyn Clock>) -> Option<Box<FilterState>> {
         if filter.is_default() {
             return None;
         }
@@ -92,11 +104,6 @@ impl FilterState {
             last: None,
             clock: clock.clone(),
         }))
-    }
-
-    /// Makes the state of a filter at a server, for a reader elsewhere.
-    pub fn at_source(filter: &Filter, clock: &Arc<dyn Clock>) -> Option<Box<FilterState>> {
-        FilterState::of(&filter.at_source(), clock)
     }
 
     /// Decides whether this reading is delivered, and then remembers it.
@@ -186,6 +193,15 @@ mod tests {
         assert!(!told(Reason::Update, Quality::Valid) && told(Reason::Update, Quality::Alarm));
         assert!(FilterState::of(&Filter::default(), &MemoryNet::new(1).engine("a").clock()).is_none());
     }
+
+    #[test]
+    fn a_quality_that_is_named_often_is_kept_once() {
+        let qualities = ["\"warning\", \"alarm\""; 1000].join(",");
+        let filter: Filter = serde_json::from_str(&format!("{{\"qualities\": [{qualities}]}}")).unwrap();
+        assert_eq!(filter.qualities, [Quality::Alarm, Quality::Warning]);
+        assert!(serde_json::from_str::<Filter>("{}").unwrap().is_default());
+    }
+
     #[test]
     fn a_condition_passes_while_it_holds_and_once_when_it_ends() {
         let condition = Some("value > 10".parse().unwrap());

@@ -1,11 +1,20 @@
 //! Subscribers on another host than the server: its stream for that host has what they want, and nothing else.
 
-use std::time::Duration;
+use std::{mem::ManuallyDrop, sync::Arc, time::Duration};
 
-use tampu_bus::{Event, Reader, ReaderQos};
-use tampu_event::client::Filter;
+use tampu_bus::{
+    Event, Participant, Reader, ReaderQos,
+    access::{Access, Members, Principal},
+    service::call_json,
+};
+use tampu_event::{
+    ask::Refresh,
+    client::Filter,
+    server::{Server, ServerSettings, Workers},
+    topics,
+};
 use tampu_types::{
-    PartitionFilter, TopicFilter,
+    Domain, Incarnation, PartitionFilter, TopicFilter,
     event::{AttributeConfig, DataType, Format, Kinds, Missed, Quality, Reason, Thresholds, Value, view::Routing},
 };
 
@@ -33,6 +42,26 @@ fn carried(wire: &mut Reader) -> Vec<(u32, u64)> {
         }
     }
     all
+}
+
+/// A process without a client, which asks servers itself. It does not leave in order either.
+fn asker(scene: &Scene, host: &str, name: &str) -> ManuallyDrop<Participant> {
+    ManuallyDrop::new(scene.join(host, name, Vec::new()).0)
+}
+
+/// Asks a server in the name of a reader.
+fn ask(asker: &Participant, server: &Publisher, reader: Incarnation, question: Refresh) {
+    let service = topics::refresh(server.server.participant().incarnation()).unwrap();
+    // The simulation passes the question on when time passes; the answer comes through the stream.
+    let _ = call_json(asker, service.as_str(), &Refresh { reader: Some(reader), ..question }, SECOND).unwrap();
+}
+
+fn wants(token: u64) -> Refresh {
+    Refresh { token, attributes: vec![0], ..Refresh::default() }
+}
+
+fn releases(token: u64) -> Refresh {
+    Refresh { token, released: vec![0], ..Refresh::default() }
 }
 
 fn moved(abs: &str) -> Filter {
@@ -339,4 +368,56 @@ fn a_condition_on_the_value_is_judged_at_the_source() {
     let values: Vec<f64> = log.told().iter().map(|told| told.2.unwrap()).collect();
     assert_eq!(values, [11.0, 12.0, 25.0, 15.0], "25 says that it has ended");
     assert_eq!(carried(&mut wire).len(), 4);
+}
+
+#[test]
+fn a_host_does_not_end_the_wishes_of_another_host_s_process() {
+    let scene = Scene::new();
+    scene.net.prove_hosts();
+    let (participant, engine) = scene.join("a", "vacuum", Vec::new());
+    let members = Members { open_to: Some(Domain::new("test").unwrap()) };
+    let access = Access::new(Arc::new(members), Principal::this_user);
+    let settings = ServerSettings { workers: Workers::Caller, access, ..ServerSettings::default() };
+    let server = Publisher { server: ManuallyDrop::new(Server::start(participant, settings).unwrap()), engine };
+    let (reader, other) = (asker(&scene, "b", "reader"), asker(&scene, "c", "other"));
+    let mut wire = wire(&scene);
+    let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    scene.pass(SECOND, &[&server], &[]);
+    ask(&reader, &server, reader.incarnation(), wants(7));
+    scene.pass(SECOND, &[&server], &[]);
+    carried(&mut wire);
+    // The other host has guessed the token.
+    ask(&other, &server, reader.incarnation(), releases(7));
+    scene.pass(SECOND, &[&server], &[]);
+    pressure.push(Value::scalar(&1.0)).unwrap();
+    scene.pass(100 * MS, &[&server], &[]);
+    assert_eq!(carried(&mut wire), [(0, 1)]);
+    ask(&reader, &server, reader.incarnation(), releases(7));
+    scene.pass(SECOND, &[&server], &[]);
+    pressure.push(Value::scalar(&2.0)).unwrap();
+    scene.pass(100 * MS, &[&server], &[]);
+    assert_eq!(carried(&mut wire), []);
+}
+
+#[test]
+fn a_process_has_a_limited_number_of_wishes_for_an_attribute() {
+    let scene = Scene::new();
+    let server = scene.publisher("a", "vacuum");
+    let (one, other) = (asker(&scene, "b", "one"), asker(&scene, "b", "other"));
+    let mut wire = wire(&scene);
+    let _pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    scene.pass(SECOND, &[&server], &[]);
+    // A reader that is answered gets the current value.
+    let mut answers = |asker: &Participant, questions: Vec<Refresh>| {
+        questions.into_iter().for_each(|question| ask(asker, &server, asker.incarnation(), question));
+        scene.pass(SECOND, &[&server], &[]);
+        carried(&mut wire).len()
+    };
+    answers(&one, vec![wants(1)]);
+    assert_eq!(answers(&one, (2..=130).map(wants).collect()), 127);
+    assert_eq!(answers(&one, vec![wants(128)]), 1, "it replaces its own wish");
+    assert_eq!(answers(&other, vec![wants(1)]), 1);
+    assert_eq!(answers(&one, vec![wants(129)]), 0);
+    answers(&one, vec![releases(1)]);
+    assert_eq!(answers(&one, vec![wants(129)]), 1);
 }

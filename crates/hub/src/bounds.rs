@@ -263,6 +263,12 @@ pub const BOUNDS: &[Bound] = &[
         Constant("event/src/server/early_events.rs", "EARLY_BYTES", "4 << 20", "4 MiB"),
         "older subscribers on other hosts are told the numbers of the events that they missed",
     ),
+    bound(
+        Events,
+        "workers of one process on another host that want an attribute",
+        Constant("event/src/server/host_route.rs", "WISHES", "128", "128"),
+        "a further one is refused until another one is released",
+    ),
     bound(Events, "queue of an event stream", Other("the subscriber's option"), "the oldest event is dropped and counted"),
     bound(
         Events,

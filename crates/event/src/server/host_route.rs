@@ -11,11 +11,26 @@ use tampu_types::{
 use super::host_stream::HostStream;
 use crate::{
     ask::Wanted,
-    filter::{FilterState, Verdict},
+    filter::{Filter, FilterState, Verdict},
 };
 
 /// A worker of a process that reads the stream: the process, and the worker's token.
 pub(super) type HostReader = (Incarnation, u64);
+
+/// Most workers of one process whose wishes for an attribute are kept. A process has one or two that read an attribute.
+pub(super) const WISHES: usize = 128;
+
+/// A reader's wish for the events of attributes, which share its filter.
+pub(super) struct Wish {
+    kinds: Kinds,
+    filter: Arc<Filter>,
+}
+
+impl Wish {
+    pub fn of(wanted: &Wanted) -> Wish {
+        Wish { kinds: Kinds(wanted.kinds), filter: Arc::new(wanted.filter.at_source()) }
+    }
+}
 
 /// Events that one reader wants.
 struct Want {
@@ -71,14 +86,19 @@ impl HostRoute {
         HostRoute { stream, wants: Vec::new(), sent: number, held: None }
     }
 
-    /// Sets what a reader wants. Its filter begins with the current value, which it is sent.
-    pub fn want(&mut self, reader: HostReader, wanted: &Wanted, current: Option<&EventView<'_>>, clock: &Arc<dyn Clock>) {
-        let mut filter = FilterState::at_source(&wanted.filter, clock);
+    /// Sets what a reader wants. Its filter begins with the current value, which it is sent. Returns false if its process has
+    /// [`WISHES`] others already.
+    pub fn want(&mut self, reader: HostReader, wish: &Wish, current: Option<&EventView<'_>>, clock: &Arc<dyn Clock>) -> bool {
+        self.wants.retain(|want| want.reader != reader);
+        if self.wants.iter().filter(|want| want.reader.0 == reader.0).count() >= WISHES {
+            return false;
+        }
+        let mut filter = FilterState::shared(&wish.filter, clock);
         if let (Some(filter), Some(current)) = (&mut filter, current) {
             filter.judge(Reason::First, current);
         }
-        self.wants.retain(|want| want.reader != reader);
-        self.wants.push(Want { reader, kinds: Kinds(wanted.kinds), filter });
+        self.wants.push(Want { reader, kinds: wish.kinds, filter });
+        true
     }
 
     /// Ends the wishes of these readers. Returns whether no other reader wants the attribute.

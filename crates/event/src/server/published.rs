@@ -12,11 +12,10 @@ use tampu_types::{
 use super::{
     attribute_state::AttributeState,
     early_events::EarlyEvents,
-    host_route::{HostReader, HostRoute},
+    host_route::{HostReader, HostRoute, Wish},
     host_stream::HostStream,
     options::AttributeOptions,
 };
-use crate::ask::Wanted;
 
 /// Length in bytes from which encoded events are put into lent memory. From about here on, the copies into the batch
 /// and through the announced ring cost more than a look at the writer's memory.
@@ -103,15 +102,15 @@ impl PublishedAttribute {
     }
 
     /// Writes the current value into the stream of another host, and from now on the events that the reader wants. With
-    /// `from_start`, the first events come first if they are still kept.
+    /// `from_start`, the first events come first if they are still kept. Returns false if its process has too many wishes.
     pub fn refresh_for(
         &self,
         stream: &Arc<HostStream>,
         reader: HostReader,
-        wanted: &Wanted,
+        wish: &Wish,
         from_start: bool,
         clock: &Arc<dyn Clock>,
-    ) {
+    ) -> bool {
         let mut state = self.state.lock();
         let state = &mut *state;
         let (token, number) = (reader.1, state.number);
@@ -127,7 +126,9 @@ impl PublishedAttribute {
             state.hosts.len() - 1
         });
         let route = &mut state.hosts[at];
-        route.want(reader, wanted, EventView::parse(&answer).ok().as_ref(), clock);
+        if !route.want(reader, wish, EventView::parse(&answer).ok().as_ref(), clock) {
+            return false;
+        }
         let left_out = route.left_out(number);
         if left_out > 0 {
             append_left_out(&mut answer, left_out);
@@ -136,6 +137,7 @@ impl PublishedAttribute {
         if let Err(why) = route.stream.writer.write(&answer) {
             let _ = route.stream.writer.write(&state.without_value(self.index, token, &[not_sent(&why)]));
         }
+        true
     }
 
     /// Judges the readings again that other hosts' readers get seldom. Returns the next time for those that are still held.

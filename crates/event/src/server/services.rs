@@ -15,7 +15,13 @@ use tampu_types::{
     event::{AttributePattern, EventView, Thresholds},
 };
 
-use super::{host_stream::HostStream, published::PublishedAttribute, questions::QuestionKind, server_state::ServerState};
+use super::{
+    host_route::{WISHES, Wish},
+    host_stream::HostStream,
+    published::PublishedAttribute,
+    questions::QuestionKind,
+    server_state::ServerState,
+};
 use crate::{
     ask::{Change, Described, Facts, Get, PART, Part, Question, Refresh, Subscriber},
     topics,
@@ -79,22 +85,26 @@ fn refresh(shared: &ServerState, request: &Request) {
     let find = |attribute: u32| shared.table.lock().by_index.get(attribute as usize).cloned().flatten();
     let elsewhere = asked.reader.map(|reader| (reader, asked.token));
     if let Some(reader) = elsewhere {
+        // Tokens can be guessed, so only the host of a process may end its wishes.
+        if !is_of_asking_host(shared, request, reader.0) {
+            return;
+        }
         asked.released.iter().filter_map(|&attribute| find(attribute)).for_each(|inner| inner.release(|other| other == reader));
     }
     let wants_some = elsewhere.filter(|_| !asked.attributes.is_empty());
-    let stream = wants_some.and_then(|reader| host_stream(shared, request, reader.0));
+    let stream = wants_some.and_then(|reader| host_stream(shared, reader.0));
     if elsewhere.is_some() && stream.is_none() {
-        // Nothing is wanted; or the process is not known here yet, and the asker repeats its question; or the process is not
-        // on the asker's host.
+        // Nothing is wanted; or the process is not known here yet, and the asker repeats its question.
         return;
     }
+    let (wish, mut has_too_many) = (Wish::of(&asked.wanted), false);
     for inner in asked.attributes.iter().filter_map(|&attribute| find(attribute)) {
         if !request.may(Verb::Read, &resource(&inner)) {
             continue;
         }
         match (&stream, elsewhere) {
             (Some(stream), Some(reader)) if !inner.out.own => {
-                inner.refresh_for(stream, reader, &asked.wanted, asked.from_start, &shared.clock);
+                has_too_many |= !inner.refresh_for(stream, reader, &wish, asked.from_start, &shared.clock);
             }
             _ => inner.refresh(asked.token),
         }
@@ -106,18 +116,26 @@ fn refresh(shared: &ServerState, request: &Request) {
         Some(stream) => stream.writer.send_now(),
         None => shared.shared_writer.send_now(),
     }
+    if has_too_many {
+        return request.refuse(format_args!("a process has at most {WISHES} tokens for an attribute; release some"));
+    }
     // The values go through the streams; this only ends the question.
     request.part(b"{}");
 }
 
-/// Returns the stream for the host of a reader, if the reader is present and on the host that asks.
-fn host_stream(shared: &ServerState, request: &Request, reader: Incarnation) -> Option<Arc<HostStream>> {
+/// Returns whether a process is on the host that asks, as far as hosts prove their names.
+fn is_of_asking_host(shared: &ServerState, request: &Request, process: Incarnation) -> bool {
     let host = match request.asker() {
         Some(Principal::Host(host)) => Some(host.as_str()),
         _ => None,
     };
+    shared.participant.speaks_for(host, process)
+}
+
+/// Returns the stream for the host of a reader, if the reader is present.
+fn host_stream(shared: &ServerState, reader: Incarnation) -> Option<Arc<HostStream>> {
     let participant = &shared.participant;
-    if !participant.is_present(reader) || !participant.speaks_for(host, reader) {
+    if !participant.is_present(reader) {
         return None;
     }
     // Without a stream the asker gets no value, and repeats its question.
