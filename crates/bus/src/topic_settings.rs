@@ -21,12 +21,14 @@
 //! the bus alone, for the same reason; on a host, the node writes them into a file instead.
 
 mod field;
+mod heard;
 mod patch;
 mod program;
 mod site;
 mod table;
 
 pub use field::{FIELDS, Field};
+pub use heard::HeardHubs;
 pub use patch::{BadTopicSetting, QosPatch};
 pub use program::BadSettingsFile;
 pub(crate) use program::{from_file, from_file_of_program};

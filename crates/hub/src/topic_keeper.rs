@@ -6,11 +6,11 @@
 //! line.
 //!
 //! Another hub's settings hold if its host may `admin` the topic `site/qos` by the rules of this host, or if this node
-//! connects to that host. They hold as long as this hub runs or until they are replaced: while a hub is updated, its site
-//! does not fall back to the defaults.
+//! connects to that host. They hold as long as this hub runs or until they are replaced: while another hub is updated, its
+//! settings stay in force here. A hub that starts has its own alone, and so have the processes of its host until those of
+//! the others arrive, in the first seconds.
 
 use std::{
-    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
     sync::{
@@ -23,9 +23,9 @@ use std::{
 
 use tampu_bus::{
     Alarm, BusError, Event, History, Participant, Qos, QosPatch, QosTable, Reader, ReaderQos, StreamInfo, Subject, Writer,
-    access::{Access, Resource, Verb},
+    access::{Access, PeriodLimit, Resource, Verb},
     connect::Node,
-    topic_settings::{HubSettings, SITE_QOS, SITE_QOS_TYPE, SiteSettings, publish_settings},
+    topic_settings::{BadHubSettings, HeardHubs, HubSettings, SITE_QOS, SITE_QOS_TYPE, SiteSettings, publish_settings},
 };
 use tampu_log::{Logger, error, info, warning};
 use tampu_types::{Incarnation, Partition, PartitionFilter, TopicFilter, TopicName};
@@ -41,14 +41,8 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(500);
 /// Pause of the worker after a panic.
 const RESTART: Duration = Duration::from_secs(1);
-/// Hubs whose settings are remembered. Further ones are left out, and the log says so.
-const HUBS: usize = 256;
-
-/// Settings of another hub, and where they come from.
-struct Heard {
-    stream: Arc<StreamInfo>,
-    settings: HubSettings,
-}
+/// Events between two looks at most, so that a fast sender does not hinder them.
+const EVENTS: usize = 64;
 
 /// Keeps the settings of topics of this host. Dropping it ends that.
 pub(crate) struct TopicKeeper {
@@ -81,7 +75,8 @@ fn own(topic: Vec<QosPatch>) -> HubSettings {
     HubSettings { hub: format!("hub@{}", host_name()), topic, others: Vec::new() }
 }
 
-/// Writes the settings of this hub for the processes that start before those of other hubs are known.
+/// Writes the settings of this hub for the processes that start before those of other hubs are known. Until then they hold
+/// alone, also for processes that are older than the hub.
 pub(crate) fn publish_own(node: &Node, config: &Config) {
     // An error is a full run-time directory, which stops more than this.
     let _ = publish_settings(node.dir().path(), &SiteSettings { hubs: vec![own(config.topic.clone())] });
@@ -97,10 +92,12 @@ impl Keeper {
         let reader = given.participant.reader(&TopicFilter::new(SITE_QOS)?, &PartitionFilter::All, qos)?;
         let file = config.file.clone();
         let mut keeper = Keeper {
-            seen: file.as_deref().and_then(stamp),
             file,
+            seen: None,
+            said: None,
             own: own(config.topic.clone()),
-            heard: BTreeMap::new(),
+            heard: HeardHubs::default(),
+            warned: PeriodLimit::of(1),
             written: SiteSettings::default(),
             writer,
             reader,
@@ -108,7 +105,7 @@ impl Keeper {
             given,
         };
         keeper.send();
-        keeper.look();
+        keeper.write();
         Ok(keeper)
     }
 }
@@ -136,10 +133,14 @@ impl Drop for TopicKeeper {
 pub(crate) struct Keeper {
     given: Given,
     file: Option<PathBuf>,
+    /// State of the file at the last answer about it. At first there is none: the file may have changed since the start.
     seen: Option<Stamp>,
+    /// The last error of the file, with its state.
+    said: Option<(Option<Stamp>, String)>,
     own: HubSettings,
-    /// Settings of the other hubs, by the name of their process in lower case.
-    heard: BTreeMap<String, Heard>,
+    heard: HeardHubs,
+    /// Limit of warnings about a sender: by its proved host, else by its name.
+    warned: PeriodLimit<String>,
     written: SiteSettings,
     writer: Writer,
     reader: Reader,
@@ -149,68 +150,65 @@ pub(crate) struct Keeper {
 impl Keeper {
     fn run(&mut self) {
         while !self.ending.load(Ordering::Acquire) {
-            let until = Instant::now() + LOOK;
-            while let Some((stream, bytes)) = self.next(until) {
-                self.hear(stream, &bytes);
-            }
+            self.take(Instant::now() + LOOK);
             self.look();
         }
     }
 
-    /// Returns the next sample of another hub before this time.
-    fn next(&mut self, until: Instant) -> Option<(Arc<StreamInfo>, Vec<u8>)> {
+    /// Takes what other hubs send before this time.
+    fn take(&mut self, until: Instant) {
         let own: Incarnation = self.given.participant.incarnation();
-        loop {
-            match self.reader.next(until.saturating_duration_since(Instant::now()))? {
-                // A sample in lent memory is not of a hub.
-                Event::Sample(sample) if sample.stream.incarnation != own && sample.stream.type_tag == SITE_QOS_TYPE => {
-                    if let Ok(bytes) = sample.payload.to_vec() {
-                        return Some((sample.stream.clone(), bytes));
-                    }
-                }
-                _ => {}
+        for _ in 0..EVENTS {
+            if self.ending.load(Ordering::Acquire) {
+                return;
             }
+            let (stream, bytes) = match self.reader.next(until.saturating_duration_since(Instant::now())) {
+                None => return,
+                Some(Event::Sample(sample)) if sample.stream.incarnation != own && sample.stream.type_tag == SITE_QOS_TYPE => {
+                    // A sample in lent memory is not of a hub.
+                    let Ok(bytes) = sample.payload.to_vec() else { continue };
+                    (sample.stream.clone(), bytes)
+                }
+                Some(_) => continue,
+            };
+            self.hear(stream, bytes);
         }
     }
 
-    fn hear(&mut self, stream: Arc<StreamInfo>, bytes: &[u8]) {
-        let (logger, source) = (&self.given.logger, stream.source.to_string());
-        let (settings, left_out) = match HubSettings::decode(bytes) {
-            Ok(decoded) => decoded,
-            Err(why) => return warning!(logger, "{source} sent {why}"),
-        };
-        if left_out > 0 {
-            warning!(logger, "{left_out} settings of topics from {source} are unknown to this release, and do not hold here");
-        }
-        if !self.is_believed(&stream) {
+    fn hear(&mut self, stream: Arc<StreamInfo>, bytes: Vec<u8>) {
+        let Given { participant, access, .. } = &self.given;
+        if !self.given.is_believed(&stream) {
             // Counted and audited. It is remembered all the same, because a rule may come that permits it.
-            let principal = self.given.participant.sender(&self.given.access, stream.host.as_deref());
-            let _ = self.given.access.ask_for(&principal, Verb::Admin, &Resource::Topic(SITE_QOS.to_owned()));
+            let principal = participant.sender(access, stream.host.as_deref());
+            let _ = access.ask_for(&principal, Verb::Admin, &Resource::Topic(SITE_QOS.to_owned()));
         }
-        let name = source.to_lowercase();
-        if self.heard.len() >= HUBS && !self.heard.contains_key(&name) {
-            return warning!(logger, "{source} sent settings of topics, but those of {HUBS} hubs are the most that hold");
+        if let Err(why) = self.heard.hear(stream.clone(), bytes) {
+            self.given.warn_about(&self.warned, &stream, &why.to_string());
         }
-        self.heard.insert(name, Heard { stream, settings });
     }
 
-    /// Returns true if the settings of the process that writes a stream hold here.
-    fn is_believed(&self, stream: &StreamInfo) -> bool {
-        let Given { node, participant, access, .. } = &self.given;
-        let is_dialed = |host: &String| node.dialed_hosts().iter().any(|dialed| dialed.eq_ignore_ascii_case(host));
-        let principal = participant.sender(access, stream.host.as_deref());
-        stream.host.as_ref().is_some_and(is_dialed)
-            || access.permits(&principal, Verb::Admin, &Resource::Topic(SITE_QOS.to_owned()))
-    }
-
-    /// Reads a changed configuration, and writes changed settings for the processes of this host.
     fn look(&mut self) {
         if let Some(file) = self.file.clone() {
             self.read_again(&file);
         }
-        let believed = self.heard.values().filter(|heard| self.is_believed(&heard.stream));
-        let without_others = |heard: &Heard| HubSettings { others: Vec::new(), ..heard.settings.clone() };
-        let mut hubs: Vec<HubSettings> = believed.map(without_others).collect();
+        self.write();
+    }
+
+    /// Writes changed settings for the processes of this host.
+    fn write(&mut self) {
+        let Keeper { given, heard, warned, .. } = self;
+        let (given, warned) = (&*given, &*warned);
+        let decoded = |stream: &StreamInfo, result: Result<usize, BadHubSettings>| match result {
+            Ok(0) => {}
+            Ok(left_out) => {
+                let why = format!("{left_out} settings of topics that this release does not know; they do not hold here");
+                given.warn_about(warned, stream, &why);
+            }
+            Err(why) => given.warn_about(warned, stream, &why.to_string()),
+        };
+        let believed = heard.believed(|stream| given.is_believed(stream), decoded);
+        let without_others = |hub: &HubSettings| HubSettings { others: Vec::new(), ..hub.clone() };
+        let mut hubs: Vec<HubSettings> = believed.into_iter().map(without_others).collect();
         hubs.sort_by(|a, b| a.hub.cmp(&b.hub));
         if hubs != self.own.others {
             self.own.others.clone_from(&hubs);
@@ -231,23 +229,32 @@ impl Keeper {
         }
     }
 
+    /// Reads the configuration if it has changed since the last answer about it.
     fn read_again(&mut self, file: &Path) {
         let found = stamp(file);
         if found == self.seen {
             return;
         }
-        self.seen = found;
         let read = self.given.settings.topics().and_then(|topic| match QosTable::from_place("", topic.clone()) {
             Ok(_) => Ok(topic),
             Err((number, why)) => Err(format!("{}, [[topic]] {number}: {why}", file.display())),
         });
         match read {
-            Ok(topic) if topic != self.own.topic => {
-                self.own.topic = topic;
-                self.send();
+            Ok(topic) => {
+                (self.seen, self.said) = (found, None);
+                if topic != self.own.topic {
+                    self.own.topic = topic;
+                    self.send();
+                }
             }
-            Ok(_) => {}
-            Err(why) => error!(self.given.logger, "{why}; the settings of topics stay as they were"),
+            // The cause may lie beside the file, so that it is read again although it stays the same.
+            Err(why) => {
+                let said = Some((found, why.clone()));
+                if self.said != said {
+                    self.said = said;
+                    error!(self.given.logger, "{why}; the settings of topics stay as they were");
+                }
+            }
         }
     }
 
@@ -257,6 +264,26 @@ impl Keeper {
         let sent = sent.and_then(|bytes| self.writer.write_urgent(&bytes).map_err(|why| why.to_string()));
         if let Err(why) = sent {
             error!(self.given.logger, "other hubs do not get the settings of topics: {why}");
+        }
+    }
+}
+
+impl Given {
+    /// Returns true if the settings of the process that writes a stream hold here.
+    fn is_believed(&self, stream: &StreamInfo) -> bool {
+        let Given { node, participant, access, .. } = self;
+        let is_dialed = |host: &String| node.dialed_hosts().iter().any(|dialed| dialed.eq_ignore_ascii_case(host));
+        let principal = participant.sender(access, stream.host.as_deref());
+        stream.host.as_ref().is_some_and(is_dialed)
+            || access.permits(&principal, Verb::Admin, &Resource::Topic(SITE_QOS.to_owned()))
+    }
+
+    /// Writes what is wrong with the settings of a sender, once a minute.
+    fn warn_about(&self, warned: &PeriodLimit<String>, stream: &StreamInfo, why: &str) {
+        let source = stream.source.to_string();
+        let sender = stream.host.clone().unwrap_or_else(|| source.to_lowercase());
+        if warned.admit(sender, Instant::now()).is_some() {
+            warning!(self.logger, "{source} sent {why}");
         }
     }
 }

@@ -10,7 +10,11 @@ use std::{collections::BTreeMap, io, path::Path};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{patch::QosPatch, table::QosTable};
+use super::{
+    heard::{HUBS, HUBS_OF_HOST},
+    patch::QosPatch,
+    table::QosTable,
+};
 use crate::{
     run_dir::SITE_SETTINGS,
     watched_file::{self, Missing, WatchedFile},
@@ -50,6 +54,12 @@ pub enum BadHubSettings {
     /// The octets are no settings.
     #[error("invalid settings of topics: {0}")]
     Json(#[from] serde_json::Error),
+    /// The octets are JSON of another form.
+    #[error("invalid settings of topics: no JSON object")]
+    NoObject,
+    /// The settings of enough other hubs are remembered.
+    #[error("settings of topics, but those of {HUBS} hubs, {HUBS_OF_HOST} of one host, are the most that hold")]
+    Many,
 }
 
 /// Reads the settings that this release knows. A later release may have further conditions, without which a setting would
@@ -76,9 +86,13 @@ impl HubSettings {
             return Err(BadHubSettings::Long { length: bytes.len() });
         }
         let all: serde_json::Value = serde_json::from_slice(bytes)?;
+        // A structure is read from an array too.
+        if !all.is_object() {
+            return Err(BadHubSettings::NoObject);
+        }
         let sent = all["topic"].as_array().map_or(0, Vec::len);
         let settings: HubSettings = serde_json::from_value(all)?;
-        let left_out = sent - settings.topic.len();
+        let left_out = sent.saturating_sub(settings.topic.len());
         Ok((settings, left_out))
     }
 }
@@ -162,6 +176,8 @@ mod tests {
         let long = HubSettings { hub: "x".repeat(SETTINGS_LIMIT), ..HubSettings::default() };
         assert!(matches!(long.encode(), Err(BadHubSettings::Long { .. })));
         assert!(matches!(HubSettings::decode(&[b' '; SETTINGS_LIMIT + 1]), Err(BadHubSettings::Long { .. })));
+        let array = br#"["x",[{"topics":"a"}]]"#;
+        assert!(matches!(HubSettings::decode(array), Err(BadHubSettings::NoObject)));
     }
 
     proptest! {

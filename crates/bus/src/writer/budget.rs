@@ -19,6 +19,18 @@ struct Bucket {
     filled: u64,
 }
 
+impl Bucket {
+    /// Fills it up to `now`, and returns the time left.
+    fn left(&mut self, now: u64) -> u64 {
+        // Another stream may have filled it since this one began to wait.
+        let elapsed = now.saturating_sub(self.filled);
+        let gained = u128::from(elapsed) * u128::from(self.most) / u128::from(self.period);
+        self.left = self.left.saturating_add(u64::try_from(gained).unwrap_or(u64::MAX)).min(self.most);
+        self.filled = self.filled.max(now);
+        self.left
+    }
+}
+
 impl Budget {
     pub fn new(max_wait: Duration, period: Duration, now: u64) -> Budget {
         let most = max_wait.as_nanos() as u64;
@@ -28,9 +40,8 @@ impl Budget {
 
     /// Changes the time and its period, for all streams that share them. What has been spent stays spent.
     pub fn retune(&self, max_wait: Duration, period: Duration, now: u64) {
-        let left = self.left(now);
         let mut bucket = lock(&self.0);
-        let spent = bucket.most - left;
+        let spent = bucket.most.saturating_sub(bucket.left(now));
         bucket.most = max_wait.as_nanos() as u64;
         bucket.period = (period.as_nanos() as u64).max(1);
         bucket.left = bucket.most.saturating_sub(spent);
@@ -38,13 +49,7 @@ impl Budget {
 
     /// Returns the time left at `now`, in ns.
     pub fn left(&self, now: u64) -> u64 {
-        let mut bucket = lock(&self.0);
-        // Another stream may have filled it since this one began to wait.
-        let elapsed = now.saturating_sub(bucket.filled);
-        let gained = u128::from(elapsed) * u128::from(bucket.most) / u128::from(bucket.period);
-        bucket.left = bucket.left.saturating_add(u64::try_from(gained).unwrap_or(u64::MAX)).min(bucket.most);
-        bucket.filled = bucket.filled.max(now);
-        bucket.left
+        lock(&self.0).left(now)
     }
 
     /// Subtracts the time waited.

@@ -43,13 +43,13 @@ impl Publisher {
 }
 
 /// A process that follows, as JSON lines. Killed when dropped.
-struct Follower {
+pub struct Follower {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Follower {
-    fn start(site: &Site, arguments: &[&str]) -> Follower {
+    pub fn start(site: &Site, arguments: &[&str]) -> Follower {
         let mut all = vec!["event", "sub", "--json"];
         all.extend(arguments);
         let mut child = site.command(&all).spawn().unwrap();
@@ -61,7 +61,7 @@ impl Follower {
     }
 
     #[track_caller]
-    fn next(&self) -> Json {
+    pub fn next(&self) -> Json {
         serde_json::from_str(&self.lines.recv_timeout(PATIENCE).expect("an event")).unwrap()
     }
 }

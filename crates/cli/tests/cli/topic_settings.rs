@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::Path,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
 use serde_json::Value;
@@ -13,6 +13,7 @@ use tampu_types::{Domain, SourceName, TopicName};
 
 use crate::{
     encrypted::{Lab, host_files},
+    events::{Follower, Publisher},
     site::{PATIENCE, Said, Site},
 };
 
@@ -123,8 +124,10 @@ fn an_attribute_that_a_setting_names_gets_a_stream_of_its_own() {
         "{text:?}"
     );
     // Subscribers follow it there.
-    let published = site.tampu(&["event", "pub", "lab/psu/1/alarm", "1.5", "--user", "--stay", "1s", "--process", "psu"]);
-    published.ok();
+    let follower = Follower::start(&site, &["lab/psu/1/alarm"]);
+    let mut publisher = Publisher::start(&site, &["lab/psu/1/alarm", "--user", "--process", "psu"]);
+    publisher.say("1.5");
+    while follower.next()["value"] != 1.5 {}
 }
 
 #[test]
@@ -201,7 +204,5 @@ fn without_certificates_a_program_believes_the_hub_that_it_is_connected_to() {
     let address = format!("127.0.0.1:{}", line.rsplit(':').next().unwrap());
     let beside = Site::new();
     let all = ["--domain", "lab", "--key-file", &key, "--hub", &address, "bus", "qos", "log/info", "--json"];
-    let begun = Instant::now();
     await_value(|| beside.tampu(&all), "keep", 1111);
-    assert!(begun.elapsed() < PATIENCE + Duration::from_secs(1));
 }
