@@ -73,7 +73,7 @@ class Judge:
         with self.lock:
             self.statuses[answer.status_code] += 1
             self.routes[label] += 1
-        if answer.status_code >= 500 and answer.status_code != 503:
+        if answer.status_code >= 500 and answer.status_code not in (501, 503):
             self.note(f"{answer.status_code}: {answer.text[:300]}", label, case)
         elif answer.status_code >= 400 and not kind(answer).startswith("application/problem+json"):
             self.note(f"{answer.status_code} without a problem: {answer.text[:200]}", label, case)

@@ -137,13 +137,13 @@ pub const BOUNDS: &[Bound] = &[
     bound(
         Bus,
         "hubs whose settings of topics hold on a host",
-        Constant("bus/src/topic_settings/heard.rs", "HUBS", "256", "256 beside its own"),
+        Constant("bus/src/topic_settings/site.rs", "HUBS", "256", "256 beside its own"),
         "those of further hubs do not hold, and the log says so",
     ),
     bound(
         Bus,
         "hubs of one host with a certificate among them",
-        Constant("bus/src/topic_settings/heard.rs", "HUBS_OF_HOST", "4", "4"),
+        Constant("bus/src/topic_settings/site.rs", "HUBS_OF_HOST", "4", "4"),
         "those of further hubs do not hold, and the log says so",
     ),
     bound(

@@ -2,13 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::site::{BadHubSettings, HubSettings, SETTINGS_LIMIT};
+use super::site::{BadHubSettings, HUBS, HUBS_OF_HOST, HubSettings, SETTINGS_LIMIT};
 use crate::reader::StreamInfo;
-
-/// Hubs whose settings are remembered.
-pub(super) const HUBS: usize = 256;
-/// Hubs of one proved host among them.
-pub(super) const HUBS_OF_HOST: usize = 4;
 
 /// Proved host and name of a sender, in lower case. Any process can take any name, so a name counts at its host alone.
 type Sender = (Option<String>, String);

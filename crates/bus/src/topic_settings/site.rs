@@ -10,11 +10,7 @@ use std::{collections::BTreeMap, io, path::Path};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{
-    heard::{HUBS, HUBS_OF_HOST},
-    patch::QosPatch,
-    table::QosTable,
-};
+use super::{patch::QosPatch, table::QosTable};
 use crate::{
     run_dir::SITE_SETTINGS,
     watched_file::{self, Missing, WatchedFile},
@@ -25,6 +21,11 @@ use crate::{
 pub const SITE_QOS: &str = "site/qos";
 /// Type of its samples.
 pub const SITE_QOS_TYPE: TypeTag = TypeTag { id: 10, version: 1 };
+
+/// Hubs whose settings are remembered.
+pub(super) const HUBS: usize = 256;
+/// Hubs of one proved host among them.
+pub(super) const HUBS_OF_HOST: usize = 4;
 
 /// Greatest length of the settings of one hub as JSON, in bytes.
 pub const SETTINGS_LIMIT: usize = 256 << 10;
