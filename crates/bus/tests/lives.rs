@@ -35,13 +35,13 @@ fn after_lives(lives: u64, kill: bool) -> Vec<After> {
     all
 }
 
-/// The first half fills what the allocator keeps for later. Keys that stay took 5 KiB a life at the node, and 2.5 KiB at the other
-/// process.
+/// The first half fills what the allocator keeps for later; the node's goes on to fill for some thousand lives, at about 1 KiB a
+/// life. Keys that stay took 5 KiB a life at the node, and 2.5 KiB at the other process.
 fn check(after: &[After], lives: u64) {
     let [_, middle, end] = after else { panic!("{after:?}") };
     let grown = |of: fn(&After) -> u64| of(end).saturating_sub(of(middle));
     let (node, observer) = (grown(|after| after.node.kib), grown(|after| after.observer.kib));
-    assert!(node < lives / 2 && observer < lives / 2, "{after:?}");
+    assert!(node < 5 * lives / 2 && observer < lives / 2, "{after:?}");
     let others = |after: &After| (after.node.files, after.observer.files, after.entries);
     assert_eq!(others(end), others(middle), "{after:?}");
 }

@@ -247,8 +247,12 @@ impl Call<'_> {
             let problem = Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "no-json", "the body has to be application/json");
             return Err(problem.at("header Content-Type"));
         }
-        let mut bytes = Vec::new();
-        (&mut *self.body).take(TEXT.bytes(0)).read_to_end(&mut bytes).map_err(|error| unread(&error))?;
+        let (mut bytes, most) = (Vec::new(), TEXT.bytes(0));
+        // One byte more: a body that is cut at the limit would count as bad JSON.
+        (&mut *self.body).take(most + 1).read_to_end(&mut bytes).map_err(|error| unread(&error))?;
+        if bytes.len() as u64 > most {
+            return Err(unread(&std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("more than {most} bytes"))));
+        }
         serde_json::from_slice(&bytes).map_err(|error| {
             Problem::bad("body", format!("line {}, column {}: {error}", error.line(), error.column()))
                 .help("GET /api/v1/openapi.json has its schema")
