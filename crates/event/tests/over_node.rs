@@ -200,9 +200,8 @@ fn ten_thousand_attributes_of_one_server() {
     until("all first values", || firsts.load(Ordering::Relaxed) == COUNT);
     let (took, each) = (before.0.elapsed(), (resident().saturating_sub(before.1)) / COUNT);
     eprintln!("10 000 subscriptions: calls {called:?}, all first values {took:?}, {each} bytes each (debug build)");
-    // About 2000 bytes. Other tests of this process take memory meanwhile, so the limit is twice that; `bench-event --only many`
-    // measures it in a process of its own.
-    assert!(each <= 4096, "{each} bytes a subscription");
+    // 1900 to 2150 bytes when it runs alone, up to 2400 beside the other tests of this process, whose memory counts as well.
+    assert!(each <= 3072, "{each} bytes a subscription");
     for round in 2..5 {
         for attribute in &all {
             attribute.push(Value::scalar(&f64::from(round))).unwrap();
