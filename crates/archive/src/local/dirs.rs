@@ -7,8 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::FlockOperation;
-
 use crate::ArchiveError;
 
 /// Returns the directory of an archive's segments.
@@ -51,21 +49,17 @@ pub(crate) fn lock_file(dir: &Path) -> PathBuf {
     dir.join("archive.lock")
 }
 
-/// Locks an archive's directory against other processes.
+/// Locks an archive's directory against other processes; a process that is about to end is waited for.
 pub(crate) fn lock(dir: &Path) -> Result<File, ArchiveError> {
     let path = lock_file(dir);
     let file_error = |source| ArchiveError::File { doing: "locking", path: path.clone(), source };
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(file_error)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut by = String::new();
-            let _ = file.read_to_string(&mut by);
-            let by = by.trim();
-            let by = if by.is_empty() { "another process".to_owned() } else { format!("process {by}") };
-            return Err(ArchiveError::InUse { dir: dir.to_owned(), by });
-        }
-        Err(error) => return Err(file_error(error.into())),
+    if !tampu_workers::lock_after_predecessor(&file).map_err(file_error)? {
+        let mut by = String::new();
+        let _ = file.read_to_string(&mut by);
+        let by = by.trim();
+        let by = if by.is_empty() { "another process".to_owned() } else { format!("process {by}") };
+        return Err(ArchiveError::InUse { dir: dir.to_owned(), by });
     }
     // The process id is for people only; on a full disk the lock works without it.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));

@@ -14,7 +14,6 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
 };
 
 use tampu_tls::CertificateInfo;
@@ -35,9 +34,6 @@ use crate::{
     links::lock,
     run_dir::{DomainDir, Reclaimed, RunDirError},
 };
-
-/// Time that a node waits for its predecessor to release the lock. The kernel cleans up a killed process within it.
-const TAKE_OVER: Duration = Duration::from_millis(500);
 
 /// Settings of a node.
 #[derive(Debug, Clone)]
@@ -324,15 +320,11 @@ fn take_lock(domain: &Domain, dir: &DomainDir, socket: &Path) -> Result<File, No
     let path = dir.node_lock();
     let failed = |why| NodeError::Io { path: path.clone(), why };
     let mut lock = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-    let until = Instant::now() + TAKE_OVER;
-    while lock.try_lock().is_err() {
-        if until <= Instant::now() {
-            let mut text = String::new();
-            let _ = lock.read_to_string(&mut text);
-            let pid = text.lines().next().unwrap_or_default().trim().to_owned();
-            return Err(NodeError::AlreadyRuns { domain: domain.clone(), pid, socket: socket.to_owned() });
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    if !tampu_workers::lock_after_predecessor(&lock).map_err(failed)? {
+        let mut text = String::new();
+        let _ = lock.read_to_string(&mut text);
+        let pid = text.lines().next().unwrap_or_default().trim().to_owned();
+        return Err(NodeError::AlreadyRuns { domain: domain.clone(), pid, socket: socket.to_owned() });
     }
     lock.set_len(0).map_err(failed)?;
     lock.rewind().map_err(failed)?;

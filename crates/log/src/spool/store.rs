@@ -106,7 +106,9 @@ impl Store {
         let lock_path = dir.join("spool.lock");
         let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(lock_path);
         let lock = lock.map_err(failed("locking"))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| SpoolError::InUse(dir.to_owned()))?;
+        if !tampu_workers::lock_after_predecessor(&lock).map_err(failed("locking"))? {
+            return Err(SpoolError::InUse(dir.to_owned()));
+        }
         let mut store = Store {
             dir: dir.to_owned(),
             domain: domain.clone(),
