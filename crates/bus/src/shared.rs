@@ -4,6 +4,7 @@
 
 mod batches;
 mod progress;
+mod reused;
 
 pub(crate) use batches::{BatchRing, BatchView, size_for};
 pub(crate) use progress::{Progress, ProgressPage, Watch, whose};

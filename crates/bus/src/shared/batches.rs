@@ -22,6 +22,7 @@ use std::{
 use bytes::Bytes;
 use tampu_shm::{LOAN_ALIGNMENT as ALIGNMENT, RingMemory, RingView};
 
+use super::reused;
 use crate::wire::batch::Loaned;
 
 /// Smallest ring size, for streams of the default credit, and largest size for others, in bytes.
@@ -164,7 +165,7 @@ impl BatchView {
         if length > self.view.size().min(MOST) / 4 {
             return None;
         }
-        self.view.with(position, offset, length, Bytes::copy_from_slice).ok()
+        self.view.with(position, offset, length, reused::copy).ok()
     }
 }
 
