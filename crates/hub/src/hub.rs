@@ -1,9 +1,6 @@
 //! A running hub: the start and the stop of its roles.
 
 use std::{
-    fs,
-    io::{self, Write},
-    os::unix::fs::MetadataExt,
     path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -12,40 +9,27 @@ use std::{
 use tampu_bulk::transfers::Transfers;
 use tampu_bus::{
     BusError, Participant,
-    access::Access,
-    connect::{Endpoint, Key, Node, NodeError, NodeSettings, Settings},
+    connect::{Node, NodeError, NodeSettings, Settings},
     engine::{Engine, Guard},
-    run_dir::RunDir,
 };
-use tampu_log::{
-    LogSettings, Logger, Threshold, alert, info,
-    logger::{BadSettings, Reread, config::LogFile},
-    notice,
-    recovery::RingKeeper,
-    spool::Spool,
-    warning,
-};
-use tampu_tango::{Bridge, BridgeError, SOURCE};
-use tampu_tls::ServerCertificate;
-use tampu_types::{Level, SourceName};
-use tampu_workers::{Consequence, host::host_name};
+use tampu_log::{Logger, info, notice, recovery::RingKeeper, spool::Spool, warning};
+use tampu_tango::{Bridge, SOURCE};
+use tampu_types::SourceName;
 
 use crate::{
-    book::{self, Book},
+    book::Book,
     bulk,
     certificates::{self, CertificateWatch, CertificatesInUse, Https},
     collecting::Collecting,
-    config::{Config, ConfigError, Role, default_log},
+    config::Config,
     history::EventHistory,
     http::server::Server,
-    inputs::{self, InputReport, Inputs},
-    listen::ListenAddress,
+    inputs::{InputReport, Inputs},
     memory::MemoryReturn,
     metrics::{self, Page, Subjects},
     part::HubPart,
-    private,
     reread::{ChangingSettings, OwnFiles},
-    roles::{self, RoleReport, RolesReport},
+    roles,
     rules::{PolicyWatch, Rules, audit},
     run_dir_watch::{Dependants, RunDirWatch},
     site,
@@ -53,14 +37,29 @@ use crate::{
 };
 
 pub use error::HubError;
+pub use start_book::is_book_optional;
+
+pub(crate) use own_log::{report_panics, start_log};
+pub(crate) use prepare::prepare;
+pub(crate) use process::{access_of, name_of, process_config};
 
 use engine_warnings::report_engine_warnings;
 use host_records::{keep_rings, start_spool};
+use node_settings::node_config;
+use process::{Process, roles_of_this_process};
+use services::{start_inputs, start_metrics, start_tango};
+use start_book::{start_book, start_book_if_possible};
 
 mod announce;
 mod engine_warnings;
 mod error;
 mod host_records;
+mod node_settings;
+mod own_log;
+mod prepare;
+mod process;
+mod services;
+mod start_book;
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] ends it in order and reports.
 pub struct Hub {
@@ -95,31 +94,6 @@ pub struct Hub {
     part: Option<HubPart>,
     client: Settings,
     config: Config,
-}
-
-/// The roles that one process runs.
-enum Process<'a> {
-    /// All of them.
-    Whole,
-    /// One, of the hub with this name.
-    One(HubPart, &'a str),
-}
-
-impl Process<'_> {
-    fn part(&self) -> Option<HubPart> {
-        match self {
-            Process::Whole => None,
-            Process::One(part, _) => Some(*part),
-        }
-    }
-
-    /// Returns the bus name of the hub's own log.
-    fn name(&self) -> String {
-        match self {
-            Process::Whole => name_of("hub"),
-            Process::One(part, _) => name_of(&format!("hub-{part}")),
-        }
-    }
 }
 
 impl Hub {
@@ -418,222 +392,4 @@ impl Hub {
         drop(topics.take());
         drop(self);
     }
-}
-
-/// Starts the logbook. With the default configuration, a hub whose logbook cannot start runs without it, and logs the
-/// reason.
-fn start_book_if_possible(
-    config: &Config,
-    https: Https,
-    client: &Settings,
-    logger: &Logger,
-    rules: &Arc<Rules>,
-) -> Result<Option<Book>, HubError> {
-    match start_book(config, https, client, logger, rules) {
-        Ok(book) => Ok(Some(book)),
-        Err(HubError::Book(error)) if is_book_optional(config) => {
-            alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns true if a hub runs even if its logbook cannot start, because nobody asked for the logbook.
-pub fn is_book_optional(config: &Config) -> bool {
-    let has_defaults = config.book == book::settings::BookSettings::default() && config.mail.host.is_none();
-    config.roles == Role::USUAL && has_defaults
-}
-
-fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger, rules: &Arc<Rules>) -> Result<Book, HubError> {
-    let given = book::Given {
-        settings: &config.book,
-        mail: config.mail.host.is_some().then(|| (&config.mail, config.mail_dir())),
-        domain: config.domain.as_str(),
-        directory: config.book_dir(),
-        https,
-        run: client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned(),
-        host: host_name(),
-        logger: logger.clone(),
-        rules: rules.clone(),
-    };
-    Ok(Book::start(given)?)
-}
-
-/// Checks the configuration, and makes and closes the directories of data. Returns remarks for the log.
-pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
-    config.check()?;
-    topic_keeper::of_hub(config)?;
-    Rules::of(config)?.check_doors(config)?;
-    let has = |role| config.roles.contains(&role);
-    if has(Role::Book) {
-        certificates::of_book(config)?;
-    }
-    certificates::of_metrics(config)?;
-    let mut remarks = private::close(config)?;
-    remarks.extend(certificates::remarks(config));
-    // The sandbox of the logbook's role names it, so it has to be there. Without it the hub has no rules to write.
-    if let Some(directory) = config.policy_file().parent().filter(|_| config.access.policy.is_none() && has(Role::Book)) {
-        let _ = fs::create_dir_all(directory);
-    }
-    if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
-        check_data(&config.domain_data())?;
-    }
-    Ok(remarks)
-}
-
-/// Returns the state of roles that run in this process.
-fn roles_of_this_process(parts: Vec<HubPart>) -> impl Fn() -> RolesReport + Clone + Send + Sync {
-    move || {
-        let pid = std::process::id();
-        let report = |role: &HubPart| RoleReport { role: *role, pid: Some(pid), up: true, restarts: 0 };
-        RolesReport { host: host_name(), pid, in_process: true, roles: parts.iter().map(report).collect() }
-    }
-}
-
-pub(crate) fn access_of(config: &Config, client: &Settings) -> Result<Access, HubError> {
-    Ok(Arc::new(Rules::of(config)?).access(config, client).map_err(NodeError::RunDir)?)
-}
-
-/// Creates the directory of the data, and checks that it can be written.
-fn check_data(path: &Path) -> Result<(), HubError> {
-    use rustix::fs::{Access, access};
-    let checked = fs::create_dir_all(path).and_then(|()| Ok(access(path, Access::WRITE_OK)?));
-    checked.map_err(|why| HubError::Data { path: path.to_owned(), why })
-}
-
-/// Reports panics of worker threads in the hub's log, or on standard error once the hub has ended.
-pub(crate) fn report_panics(log: &Arc<Logger>) {
-    let log = Arc::downgrade(log);
-    tampu_workers::set_reporter(move |report| {
-        let text = report.to_string();
-        let Some(log) = log.upgrade() else {
-            // Standard error may be closed.
-            let _ = writeln!(io::stderr(), "tampu: {text}");
-            return;
-        };
-        alert!(log, "{text}"; worker = report.worker);
-        if report.consequence == Consequence::EndProcess {
-            log.flush(Duration::from_secs(1));
-        }
-    });
-}
-
-/// Returns the bus name of a part of this hub.
-pub(crate) fn name_of(part: &str) -> String {
-    format!("{part}@{}", host_name())
-}
-
-pub(crate) fn start_log(
-    config: &Config,
-    participant: Participant,
-    access: Access,
-    changing: Arc<dyn ChangingSettings>,
-) -> Result<Logger, HubError> {
-    let mut settings = log_settings(config, participant.source());
-    settings.rings = participant.log_rings();
-    settings.access = access;
-    let (config, source) = (config.clone(), participant.source().clone());
-    settings.reread = Some(Reread::new(move || {
-        let LogFile { log, logger, .. } = changing.log().map_err(|why| BadSettings::new("the hub's configuration", why))?;
-        Ok(log_settings(&Config { log, logger, ..config.clone() }, &source))
-    }));
-    Logger::on(participant, settings).map_err(HubError::Log)
-}
-
-/// Returns the settings of the hub's own log.
-fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
-    let mut settings = LogSettings::isolated(config.domain.clone(), source.clone());
-    let log = config.log_flags.clone().over(config.log.clone()).over(default_log());
-    LogFile { log, logger: config.logger.clone(), topic: Vec::new() }.apply(&mut settings);
-    settings
-}
-
-/// Starts the configured inputs, each as a source of its own.
-fn start_inputs(
-    config: &Config,
-    participant: impl Fn(String) -> Result<Participant, HubError>,
-    access: &Access,
-) -> Result<Inputs, HubError> {
-    let mut inputs = Inputs::default();
-    let join = |name: &str| -> Result<(Participant, Logger), HubError> {
-        let participant = participant(name_of(name))?;
-        let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
-        settings.rings = participant.log_rings();
-        settings.central = Threshold::From(Level::Trace);
-        settings.queue_bytes = inputs::QUEUE;
-        // Senders wait, and nothing of theirs is lost on a host that is busy for a while.
-        settings.full_wait = Duration::from_secs(10);
-        settings.access = access.clone();
-        let logger = Logger::on(participant.clone(), settings).map_err(HubError::Log)?;
-        Ok((participant, logger))
-    };
-    if config.syslog.enabled {
-        let (participant, logger) = join("syslog")?;
-        inputs.syslog(&config.syslog, config.quota.of(participant.source()), &participant, logger)?;
-    }
-    if config.epics.enabled {
-        let (participant, logger) = join("epics")?;
-        inputs.epics(&config.epics, config.quota.of(participant.source()), &participant, logger)?;
-    }
-    Ok(inputs)
-}
-
-/// Starts the bridge to Tango. It retries where something is missing there; the hub does not wait for it.
-fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Result<Bridge, BridgeError> {
-    let database = config.tango.database(std::env::var("TANGO_HOST").ok());
-    Bridge::start(participant, config.tango.clone(), database, move |news| {
-        if news.is_trouble() {
-            warning!(logger, "the bridge to Tango: {news}");
-        } else {
-            notice!(logger, "the bridge to Tango: {news}");
-        }
-    })
-}
-
-/// Serves metrics, if the configuration has an address for them.
-fn start_metrics(config: &Config, certificate: Option<Arc<ServerCertificate>>, page: Page) -> Result<Option<Server>, HubError> {
-    let ListenAddress::At(address) = config.metrics.listen else { return Ok(None) };
-    metrics::serve(address, &config.metrics.hosts, certificate, page).map(Some).map_err(|why| HubError::Metrics { address, why })
-}
-
-pub(crate) fn process_config(config: &Config) -> Result<Settings, HubError> {
-    let run_dir = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
-    Ok(Settings::new(config.domain.clone(), run_dir))
-}
-
-fn node_config(config: &Config, process: &Settings) -> Result<NodeSettings, HubError> {
-    let endpoints = |setting: &str, texts: &[String]| -> Result<Vec<Endpoint>, HubError> {
-        let parse = |text: &String| {
-            text.parse().map_err(|why: tampu_bus::connect::BadEndpoint| {
-                ConfigError::Value { setting: setting.to_owned(), why: why.to_string() }.into()
-            })
-        };
-        texts.iter().map(parse).collect()
-    };
-    let mut node = NodeSettings::new(process.clone());
-    node.listen = endpoints("network.listen", &config.network.listen)?;
-    node.connect = endpoints("network.connect", &config.network.connect)?;
-    node.encryption = config.bus_encryption();
-    node.relays.clone_from(&config.network.relays);
-    node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
-    if let (Some(key), Some(path)) = (&node.key, &config.network.key_file) {
-        for address in node.listen.iter().chain(&node.connect) {
-            let Endpoint::Tcp(address) = address else { continue };
-            let checked = node.encryption.check_key(key, address);
-            checked.map_err(|why| HubError::Key { path: path.clone(), why: format!("{address}: {why}") })?;
-        }
-    }
-    Ok(node)
-}
-
-/// Reads the domain's key. A file that other users can read is an error.
-fn read_key(path: &Path) -> Result<Key, HubError> {
-    let wrong = |why: String| HubError::Key { path: path.to_owned(), why };
-    let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.mode();
-    if mode & 0o077 != 0 {
-        return Err(wrong(format!("others may read it (mode {:o}); run chmod 600 on it", mode & 0o777)));
-    }
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    Key::new(text.trim()).map_err(|error| wrong(error.to_string()))
 }

@@ -14,6 +14,8 @@ use tampu_types::TopicName;
 
 /// Longest question there in bytes, as for the servers.
 const QUESTION: usize = 4 << 20;
+/// Records a minute for each host and topic: streams are announced twice a second.
+const TOPIC_RECORDS: u64 = 1;
 
 /// Audits changes of criteria until the guard is dropped. Every process that serves `event/conf` gets each question. The
 /// hub answers none of them; the servers carry them out, by the same rules.
@@ -35,13 +37,13 @@ pub(crate) struct Audit {
     /// The logger. Until there is one, nobody can ask the hub anything.
     logger: OnceLock<Logger>,
     limit: PeriodLimit<(Principal, Verb)>,
-    /// One record a minute for each host and topic: streams are announced twice a second.
+    /// The limit for each host and topic.
     topics: PeriodLimit<(String, String)>,
 }
 
 impl Default for Audit {
     fn default() -> Audit {
-        Audit { logger: OnceLock::new(), limit: PeriodLimit::default(), topics: PeriodLimit::of(1) }
+        Audit { logger: OnceLock::new(), limit: PeriodLimit::default(), topics: PeriodLimit::of(TOPIC_RECORDS) }
     }
 }
 

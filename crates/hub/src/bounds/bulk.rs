@@ -1,0 +1,19 @@
+//! Bounds of flows and transfers of bulk data.
+
+use super::bound::{Bound, Limit::Other, bound};
+
+pub(super) const BOUNDS: &[Bound] = &[
+    bound(
+        "bytes of a flow that are sent and not acknowledged (`window`)",
+        Other("32 MiB, 8192 frames"),
+        "`send` waits; a receiver without progress for `wait` (5 s) is disconnected or skipped, reported at both ends",
+    ),
+    bound(
+        "datagrams under way to a receiver (`room`)",
+        Other("1 MiB, less where its system has smaller buffers"),
+        "the flow waits for acknowledgements",
+    ),
+    bound("time a lost datagram is asked for (`repair`)", Other("1 s"), "it is lost, reported at both ends with its bytes"),
+    bound("time a transfer with a broken connection is kept (`resume`)", Other("30 s"), "it ends incomplete at both ends"),
+    bound("senders of a receiver (`connections`)", Other("64"), "further ones are rejected, counted and reported"),
+];

@@ -1,0 +1,41 @@
+//! Bounds of attribute events and their history.
+
+use super::bound::{
+    Bound,
+    Limit::{Constant, Other, Setting},
+    bound,
+};
+
+pub(super) const BOUNDS: &[Bound] = &[
+    bound(
+        "one event in the history",
+        Setting("events.longest_kb", |config| format!("{} KiB", config.events.longest_kb)),
+        "a gap stands in its place",
+    ),
+    bound(
+        "readers of a client, each with a worker (`max_stream_workers`)",
+        Other("64"),
+        "attributes of further servers share two readers",
+    ),
+    bound(
+        "first events of a server's attributes, kept for 5 s for other hosts",
+        Constant("event/src/server/early_events.rs", "EARLY_BYTES", "4 << 20", "4 MiB"),
+        "older subscribers on other hosts are told the numbers of the events that they missed",
+    ),
+    bound(
+        "workers of one process on another host that want an attribute",
+        Constant("event/src/server/host_route.rs", "WISHES", "128", "128"),
+        "a further one is refused until another one is released",
+    ),
+    bound("queue of an event stream", Other("the subscriber's option"), "the oldest event is dropped and counted"),
+    bound(
+        "events that wait for the history's archive",
+        Other("32 MiB"),
+        "further events are not kept, counted, and stand as a gap in the history",
+    ),
+    bound(
+        "answers of the history at a time; time and bytes of one",
+        Other("4; 60 s, 16 MiB"),
+        "rejected; ended with a notice, and the caller continues from there",
+    ),
+];
