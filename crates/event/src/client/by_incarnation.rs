@@ -13,7 +13,7 @@ use tampu_types::Incarnation;
 /// A table by incarnation.
 pub(super) type ByIncarnation<V> = HashMap<Incarnation, V, BuildHasherDefault<Fold>>;
 
-/// A hash that multiplies its input.
+/// A hash that multiplies its input: once for an incarnation, whose two short numbers are only put together.
 #[derive(Default)]
 pub(super) struct Fold(u64);
 
@@ -27,7 +27,7 @@ impl Hasher for Fold {
     }
 
     fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
+        self.0 = self.0 << 32 | u64::from(number);
     }
 
     fn write_u64(&mut self, number: u64) {

@@ -28,19 +28,25 @@ impl Sink {
         matches!(self, Sink::Call(_))
     }
 
-    /// Delivers an event; returns whether that succeeded. A callback that panics ends neither its worker nor its
-    /// subscription.
-    pub fn take(&self, event: &Event<'_>) -> bool {
+    /// Delivers an event, and counts it in `delivered`; returns whether that succeeded. A callback that panics ends neither
+    /// its worker nor its subscription.
+    pub fn take(&self, event: &Event<'_>, delivered: &AtomicU64) -> bool {
         match self {
             Sink::Call(call) => {
                 let mut call = call.lock();
+                count(delivered);
                 return catch_unwind(AssertUnwindSafe(|| call(event))).is_ok();
             }
-            Sink::Queue(queue) => queue.put(event.to_update()),
-            Sink::Latest(latest) => latest.put(event),
+            Sink::Queue(queue) => queue.put(event.to_update(), delivered),
+            Sink::Latest(latest) => latest.put(event, delivered),
         }
         true
     }
+}
+
+/// Counts one more, under the sink's lock: an atomic addition would be a noticeable part of an event's cost.
+fn count(delivered: &AtomicU64) {
+    delivered.store(delivered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
 #[derive(Default)]
@@ -62,8 +68,9 @@ impl Queue {
         Queue { waiting: Mutex::default(), bound: bound.max(1), gate: Gate::default(), dropped: AtomicU64::new(0) }
     }
 
-    fn put(&self, update: Update) {
+    fn put(&self, update: Update, delivered: &AtomicU64) {
         let mut waiting = self.waiting.lock();
+        count(delivered);
         if waiting.updates.len() >= self.bound {
             waiting.updates.pop_front();
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -131,9 +138,10 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    fn put(&self, event: &Event<'_>) {
+    fn put(&self, event: &Event<'_>, delivered: &AtomicU64) {
         let name = &event.attribute.config.name;
         let mut table = self.table.lock();
+        count(delivered);
         let Table { by_name, changed, listed } = &mut *table;
         let mut update = event.to_update();
         if let Some(before) = by_name.get_mut(name) {

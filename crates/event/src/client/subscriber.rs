@@ -27,8 +27,7 @@ impl SubscriptionState {
         if !self.active.load(Ordering::Acquire) {
             return;
         }
-        self.delivered.fetch_add(1, Ordering::Relaxed);
-        if !self.sink.take(event) {
+        if !self.sink.take(event, &self.delivered) {
             self.panicked.fetch_add(1, Ordering::Relaxed);
         }
     }
