@@ -86,7 +86,7 @@ impl Goal {
 }
 
 /// Returns true if both addresses of the connection belong to this host.
-fn stays_here(stream: &TcpStream) -> bool {
+pub(super) fn stays_here(stream: &TcpStream) -> bool {
     match (stream.peer_addr(), stream.local_addr()) {
         (Ok(there), Ok(here)) => there.ip().to_canonical() == here.ip().to_canonical() || there.ip().to_canonical().is_loopback(),
         _ => false,
@@ -118,6 +118,10 @@ fn outlet(socket: UdpSocket, place: &str) -> io::Result<Outlet> {
     let to = socket.peer_addr()?;
     Outlet::new(socket, to)
 }
+
+/// Congestion control of connections that stay on one host. There is no network to share, and every Linux has this one.
+/// BBR, the default of some systems, sets a timer for each packet, which takes half of a sender's time there.
+const ON_ONE_HOST: &str = "reno";
 
 enum Failed {
     Refused(Refuse),
@@ -194,6 +198,10 @@ fn greet(inner: &FlowShared, goal: &Goal, stream: TcpStream, learnt: &mut Learnt
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         stream.set_write_timeout(Some(CONNECT))?;
+        if stays_here(stream) {
+            // Where the system has another one, it stays.
+            let _ = rustix::net::sockopt::set_tcp_congestion(stream, ON_ONE_HOST);
+        }
         if let Some(bytes) = inner.settings.socket_buffer {
             rustix::net::sockopt::set_socket_send_buffer_size(stream, bytes)?;
         }
