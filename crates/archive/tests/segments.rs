@@ -456,3 +456,21 @@ fn a_search_that_never_ends_does_not_hold_up_the_writer() {
     assert_eq!(seen, 9);
     assert_eq!(all(&archive).len(), 19);
 }
+
+#[test]
+fn a_lone_arrival_is_committed_without_waiting_for_others() {
+    let dir = support::dir();
+    // Far longer than the test waits: only an arrival soon after a commit may wait for this.
+    let archive = LocalArchive::open(dir.path(), Options { linger: Duration::from_secs(600), ..options() }).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    archive.on_commit(Box::new(move |ticket| {
+        let _ = tell.send(ticket);
+    }));
+    let alone = append(&archive, life(1), 0, 0, &[record(life(1), 0, 0)]).unwrap();
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), alone.ticket);
+    // Those that follow closely share one commit.
+    append(&archive, life(1), 0, 1, &[record(life(1), 0, 1)]).unwrap();
+    append(&archive, life(1), 0, 2, &[record(life(1), 0, 2)]).unwrap();
+    flush(&archive);
+    assert_eq!(archive.health().commits, 2);
+}

@@ -18,7 +18,7 @@ pub struct Options {
     pub pending: usize,
     /// Longest time an arrival waits for room before it is refused.
     pub wait: Duration,
-    /// Shortest time a group gathers, so that a fast disk is not kept busy with tiny commits.
+    /// Shortest time between the beginnings of two commits, so that a fast disk is not kept busy with tiny commits.
     pub linger: Duration,
     /// Pause of the writer after the disk refused a group.
     pub retry: Duration,

@@ -34,6 +34,8 @@ pub(crate) struct Writer {
     runs: Vec<(Incarnation, Run)>,
     /// Time of the first write to the active segment.
     begun: Option<Instant>,
+    /// Time at which the last group was taken.
+    taken: Option<Instant>,
     /// Space that stays free.
     reserve: Reserve,
 }
@@ -43,7 +45,7 @@ impl Writer {
         let active = shared.contents().segments.pop().filter(|segment| segment.number == number);
         let begun = active.as_ref().map(|_| Instant::now());
         let reserve = Reserve::new(shared.options.min_free);
-        Writer { shared, active, number, runs, begun, reserve }
+        Writer { shared, active, number, runs, begun, taken: None, reserve }
     }
 
     pub(crate) fn run(mut self) {
@@ -81,7 +83,9 @@ impl Writer {
             let left = age.map_or(options.close_after, |age| options.close_after - age);
             shared.work.wait_for(&mut gathering, left);
         }
-        let until = Instant::now() + options.linger;
+        // The period runs from the last commit, not from the first arrival: a caller that waits for its record after a pause
+        // would otherwise pay for a group that nobody else joins.
+        let until = self.taken.map_or_else(Instant::now, |taken| taken + options.linger);
         while !gathering.hurry && !gathering.closing && gathering.group.bytes.len() < options.pending / 4 {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -89,6 +93,7 @@ impl Writer {
             }
             shared.work.wait_for(&mut gathering, left);
         }
+        self.taken = Some(Instant::now());
         gathering.group.close();
         std::mem::swap(&mut gathering.group, group);
         gathering.writing = group.bytes.len();
