@@ -1,4 +1,4 @@
-"""A wire between network namespaces that loses and delays packets, or is cut, as the test says while it runs.
+"""A wire between network namespaces that loses, delays and slows packets, or is cut, as the test says while it runs.
 
 Packets leave one kernel through a TUN device, pass this process, and enter the other: what TCP does about loss is the kernel's own. Not
 netem, which many kernels of virtual machines do not have.
@@ -19,6 +19,8 @@ from hub import sh
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
 LONGEST = 65536
+# Bytes that wait for a slow cable.
+QUEUE = 128 << 10
 
 
 def tun(name):
@@ -45,6 +47,8 @@ class Wire:
         sh("ip link set lo up")
         self.loss, self.delay, self.up = 0.0, 0.0, True
         self.carried, self.lost = 0, 0
+        # Bytes a second that a host can receive, by its letter; what does not fit into its queue is lost, as at a switch.
+        self.rate, self.busy_until = {}, {}
         # Packets that show one of these texts, as somebody on the network would see them.
         self.secrets, self.readable = [], 0
         # Bytes that have left each host.
@@ -65,6 +69,17 @@ class Wire:
         to = self.ends.get(packet[16:20]) if packet[0] >> 4 == 4 else None
         return [to] if to is not None else [other for other in self.hosts if other != end]
 
+    def _delivery(self, to, length, now):
+        """Returns when a packet of this length reaches a host, or None if the queue of its slow cable is full."""
+        rate = self.rate.get(self.hosts[to])
+        if rate is None:
+            return now + self.delay
+        free = max(now, self.busy_until.get(to, now))
+        if (free - now) * rate > QUEUE:
+            return None
+        self.busy_until[to] = free + length / rate
+        return self.busy_until[to] + self.delay
+
     def _carry(self):
         under_way, number = [], 0
         while True:
@@ -77,8 +92,12 @@ class Wire:
                     if not self.up or self.chance.random() < self.loss:
                         self.lost += 1
                         continue
+                    at = self._delivery(to, len(packet), time.monotonic())
+                    if at is None:
+                        self.lost += 1
+                        continue
                     number += 1
-                    heapq.heappush(under_way, (time.monotonic() + self.delay, number, to, packet))
+                    heapq.heappush(under_way, (at, number, to, packet))
             while under_way and under_way[0][0] <= time.monotonic():
                 _, _, to, packet = heapq.heappop(under_way)
                 try:
