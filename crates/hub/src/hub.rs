@@ -247,7 +247,7 @@ impl Hub {
         });
         let mut services = Vec::new();
         if let Some(node) = &node {
-            services.push(site::serve_report(&own, node)?);
+            services.push(site::serve_report(&own, node, config.domain_data())?);
         }
         let roles = roles_of_this_process(parts.clone());
         let page: Page = match process {

@@ -1,6 +1,7 @@
-//! The hosts of a site: each hub's node reports its host, clock and links with the service `site/host`.
+//! The hosts of a site: each hub's node reports its host, clock, disk and links with the service `site/host`.
 
 use std::{
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -55,6 +56,30 @@ pub struct HostReport {
     pub listens: Vec<String>,
     /// Its links to other hosts.
     pub links: Vec<LinkReport>,
+    /// Disk of the hub's data; `None` in reports of other releases, or if the kernel does not report it.
+    pub disk: Option<DiskReport>,
+}
+
+/// The disk of a hub's data.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskReport {
+    /// Directory of the data.
+    pub path: String,
+    /// Bytes that programs may still write.
+    pub free: u64,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+impl DiskReport {
+    /// Looks at the disk where this directory is, or would be made.
+    fn of(path: &Path) -> Option<DiskReport> {
+        let there = path.ancestors().find(|above| above.is_dir())?;
+        let stat = rustix::fs::statvfs(there).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        Some(DiskReport { path: path.display().to_string(), free: bytes(stat.f_bavail), size: bytes(stat.f_blocks) })
+    }
 }
 
 /// A link between two hosts as one end sees it.
@@ -101,8 +126,8 @@ pub struct SeenHost {
     pub way_ns: u64,
 }
 
-/// Answers the service for this node.
-pub(crate) fn serve_report(participant: &Participant, node: &Arc<Node>) -> Result<Guard, BusError> {
+/// Answers the service for this node, whose hub keeps its data in this directory.
+pub(crate) fn serve_report(participant: &Participant, node: &Arc<Node>, data: PathBuf) -> Result<Guard, BusError> {
     let (node, boot, started) = (Arc::downgrade(node), participant.incarnation().boot, Instant::now());
     let answer = move |request: Request| {
         // A node that has ended answers no more.
@@ -123,6 +148,7 @@ pub(crate) fn serve_report(participant: &Participant, node: &Arc<Node>) -> Resul
             nodes,
             listens: node.addresses(),
             links: node.links().into_iter().map(LinkReport::from).collect(),
+            disk: DiskReport::of(&data),
         });
     };
     let permission = Permission::Verb(participant.access(), Verb::Read);

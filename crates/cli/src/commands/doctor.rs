@@ -35,7 +35,7 @@ mod roles;
 /// Check this host: directories, hub, clock, disk, memory, limits
 ///
 /// Every line is ok, warn or fail, with the way out. Exit code 1 if one fails. With --site, the hosts of the domain are checked instead: nodes,
-/// versions, clocks, processes that do not answer, readers that lose.
+/// versions, clocks, disks, spools, processes that do not answer, readers that lag or lose.
 #[derive(Debug, Args)]
 pub struct Doctor {
     #[command(flatten)]

@@ -74,6 +74,7 @@ impl Site {
             states: !matches!(verb, Verb::Links),
             rates: matches!(verb, Verb::Topics | Verb::Links),
             hosts: matches!(verb, Verb::Hosts | Verb::Links | Verb::Processes),
+            spools: false,
         }
     }
 

@@ -34,6 +34,10 @@ pub struct SpoolReport {
     pub doing: Doing,
     /// Bytes that lie in it.
     pub bytes: u64,
+    /// Limit of these bytes.
+    pub limit: u64,
+    /// Limit of the bytes of one source.
+    pub source_limit: u64,
     /// Records that lie in it.
     pub records: u64,
     /// Reception time of the oldest packet, ns UTC.

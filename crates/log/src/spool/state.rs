@@ -54,6 +54,8 @@ impl SpoolShared {
             incarnation: self.participant.incarnation(),
             directory: self.directory.clone(),
             bytes: store.bytes(),
+            limit: self.options.total,
+            source_limit: self.options.per_source,
             faults: store.faults.clone(),
             ..SpoolReport::default()
         };

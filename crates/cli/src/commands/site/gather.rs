@@ -23,6 +23,8 @@ pub struct Needs {
     pub rates: bool,
     /// The reports of the hosts.
     pub hosts: bool,
+    /// The reports of the spools.
+    pub spools: bool,
 }
 
 /// A process and its state.
@@ -47,6 +49,8 @@ pub struct Picture {
     pub hosts: Vec<SeenHost>,
     pub processes: Vec<Process>,
     pub silent: Vec<Silent>,
+    /// Reports of the hosts' spools, each a `SpoolReport` of its release as JSON.
+    pub spools: Vec<serde_json::Value>,
     /// The first look, for rates.
     pub earlier: Option<Earlier>,
 }
@@ -93,6 +97,9 @@ impl Picture {
         let mut picture = Picture::default();
         if needs.hosts {
             picture.hosts = site::ask(participant, PATIENCE)?;
+        }
+        if needs.spools {
+            picture.spools = tampu_log::spool::reports(participant, PATIENCE)?;
         }
         if needs.states {
             let own = participant.incarnation();
