@@ -421,3 +421,27 @@ fn a_process_has_a_limited_number_of_wishes_for_an_attribute() {
     answers(&one, vec![releases(1)]);
     assert_eq!(answers(&one, vec![wants(129)]), 1);
 }
+
+#[test]
+fn a_source_is_given_again_after_a_cut_of_any_length() {
+    // Shorter than the time after which an absent process is dead, about as long, and longer.
+    for cut in [20, 59, 61, 63, 90, 300] {
+        let scene = Scene::new();
+        let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
+        let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+        let log = Log::default();
+        let _subscription = client.client.subscribe(wish(&["sr/vacuum/1/pressure"]), log.call());
+        pressure.push(Value::scalar(&1.0)).unwrap();
+        scene.pass(SECOND, &[&server], &[&client]);
+        assert_eq!(log.told().last().map(|told| told.2), Some(Some(1.0)), "{cut} s");
+        scene.net.cut("a", "b");
+        scene.pass(SECOND * cut, &[&server], &[&client]);
+        pressure.push(Value::scalar(&2.0)).unwrap();
+        scene.net.heal("a", "b");
+        scene.pass(SECOND * 20, &[&server], &[&client]);
+        pressure.push(Value::scalar(&3.0)).unwrap();
+        scene.pass(SECOND, &[&server], &[&client]);
+        let told = log.told();
+        assert_eq!(told.last().map(|told| told.2), Some(Some(3.0)), "after {cut} s: {told:?}");
+    }
+}

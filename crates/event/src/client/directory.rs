@@ -233,6 +233,15 @@ impl Directory {
             return;
         }
         let Some(life) = self.names.get(&incarnation) else { return };
+        if !silent && incarnation.boot != self.boot {
+            let entries = life.iter().filter_map(|(number, name)| Some((*number, self.attributes.get(name)?)));
+            let workers: HashSet<StreamKey> =
+                entries.flat_map(|(number, entry)| entry.workers_of(incarnation, number)).map(|(key, _)| key).collect();
+            for key in workers.into_iter().filter(|key| key.of_host) {
+                self.workers[&key].push(StreamCommand::Reachable { incarnation });
+                self.to_notify.insert(key);
+            }
+        }
         let shared = |name: &str| self.attributes.get(name).is_some_and(|entry| entry.owners.len() > 1);
         let names: Vec<Box<str>> = life.values().filter(|name| shared(name)).cloned().collect();
         names.iter().for_each(|name| self.assign(name));

@@ -58,6 +58,9 @@ pub(super) enum StreamCommand {
     Notify { incarnation: Incarnation, attribute: u32, reason: Reason },
     /// Ends an attribute that its server withdrew.
     Withdrawn { incarnation: Incarnation, attribute: u32 },
+    /// A server is heard again on its stream of declarations. It may have closed its stream for this host meanwhile, which
+    /// therefore says nothing.
+    Reachable { incarnation: Incarnation },
     /// Ends an incarnation of a server. The stream of declarations reported it.
     Ended { incarnation: Incarnation, reason: Reason },
 }

@@ -181,6 +181,11 @@ impl StreamWorker {
                     self.unbound(&route);
                 }
             }
+            StreamCommand::Reachable { incarnation } => {
+                // What the stream has said until now comes first; it may say itself that the server is back.
+                self.drain(incarnation);
+                self.silence(incarnation, false);
+            }
             StreamCommand::Ended { incarnation, reason } => {
                 self.drain(incarnation);
                 self.end(incarnation, reason);
@@ -312,23 +317,29 @@ impl StreamWorker {
 
     /// Handles a change of a server: it appeared, fell silent, returned or is gone.
     fn changed(&mut self, change: &SourceChange) {
-        let now = self.participant.clock().utc();
         match change.state {
             SourceState::Died => self.end(change.incarnation, Reason::SourceDied),
             SourceState::Left => self.end(change.incarnation, Reason::SourceLeft),
             SourceState::Appeared => {}
-            SourceState::Silent | SourceState::Returned => {
-                let Some(source) = self.sources.get_mut(&change.incarnation) else { return };
-                source.silent = change.state == SourceState::Silent;
-                let reason = if source.silent { Reason::SourceHung } else { Reason::SourceReturned };
-                for (index, route) in source.routes.iter_mut().enumerate() {
-                    let Some(route) = route else { continue };
-                    notify_route(route, &source.info, reason, now);
-                    if !source.silent {
-                        route.bound.iter_mut().for_each(|bound| bound.binding.returned());
-                        source.wanted.push(index as u32);
-                    }
-                }
+            SourceState::Silent | SourceState::Returned => self.silence(change.incarnation, change.state == SourceState::Silent),
+        }
+    }
+
+    /// Handles a server that fell silent or returned.
+    fn silence(&mut self, incarnation: Incarnation, silent: bool) {
+        let now = self.participant.clock().utc();
+        let Some(source) = self.sources.get_mut(&incarnation) else { return };
+        if source.silent == silent {
+            return;
+        }
+        source.silent = silent;
+        let reason = if silent { Reason::SourceHung } else { Reason::SourceReturned };
+        for (index, route) in source.routes.iter_mut().enumerate() {
+            let Some(route) = route else { continue };
+            notify_route(route, &source.info, reason, now);
+            if !silent {
+                route.bound.iter_mut().for_each(|bound| bound.binding.returned());
+                source.wanted.push(index as u32);
             }
         }
     }
