@@ -7,7 +7,7 @@ mod support;
 use std::{fs, path::Path};
 
 use tampu_logbook::{
-    entry::{Content, EntryRef},
+    entry::{Content, Draft, EntryRef},
     store::{MAX_ATTACHMENT, Store, purge::Purge, sqlite::SqliteStore},
 };
 use tampu_types::Time;
@@ -15,7 +15,8 @@ use tampu_types::Time;
 use support::{entry, shift_book};
 
 /// Words that stand in nothing else.
-const SECRETS: [&str; 5] = ["quetzalcoatl", "xochipilli", "tlahuizcalpan", "mictlantecuhtli", "huitzilopochtli"];
+const SECRETS: [&str; 6] =
+    ["quetzalcoatl", "xochipilli", "tlahuizcalpan", "mictlantecuhtli", "huitzilopochtli", "chalchiuhtlicue"];
 
 /// Returns the secrets that a file below a directory has.
 fn secrets_in(dir: &Path, found: &mut Vec<String>) {
@@ -50,9 +51,12 @@ fn write_and_purge(store: &dyn Store, before: impl Fn()) {
         store.edit(&at, Content { text: format!("{} {n}", SECRETS[4]), ..current.clone() }, vec![], "zoe", None).unwrap();
     }
     store.edit(&at, Content { text: String::new(), ..current }, vec![], "zoe", None).unwrap();
+    let content = Content { text: SECRETS[5].to_owned(), ..Content::default() };
+    let (owner, book) = ("ann".to_owned(), "A".to_owned());
+    store.save_draft(&Draft { number: 0, owner, book, edits: None, parent: Some(at.id), saved: Time(7), content }).unwrap();
     before();
     let purged = store.purge(&at, &Purge { reason: "a test".to_owned(), ..Purge::default() }, "root").unwrap();
-    assert_eq!((purged.files, purged.contents), (1, 22));
+    assert_eq!((purged.files, purged.contents, purged.drafts), (1, 22, 1));
     assert!(store.entry(&EntryRef::new("A", 3)).is_ok());
 }
 

@@ -3,8 +3,9 @@
 use std::{fs, path::Path};
 
 use tampu_logbook::{
-    entry::EntryRef,
+    entry::{Content, Draft, EntryRef},
     mail::{message::Written, queue::Queue},
+    store::{Store, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
@@ -115,6 +116,41 @@ fn a_purge_reaches_mails_that_wait() {
     of_hub(&["book", "purge", "Shift/2", "--reason", "a password", "--yes"]).ok();
     assert!(!is_in(&site.path("data/local/book")));
     site.find(1, &["--logger", "audit", "--contains", "removed from the queue: 1"]);
+}
+
+#[test]
+fn after_a_purge_no_file_below_the_data_has_the_text() {
+    let site = Site::new();
+    book(&site, &["make", "Shift", "-a", "Author"]).ok();
+    let file = site.file("key.txt", SECRET);
+    book(&site, &["post", "Shift", "-a", "Author=Zoe", "-t", SECRET, "--attachment", &file]).ok();
+    book(&site, &["edit", "Shift/1", "-t", &format!("{SECRET} again")]).ok();
+    fs::remove_file(&file).unwrap();
+    let draft = Draft {
+        number: 0,
+        owner: "ann".to_owned(),
+        book: "Shift".to_owned(),
+        edits: None,
+        parent: Some(1),
+        saved: Time(7),
+        content: Content { text: SECRET.to_owned(), ..Content::default() },
+    };
+    SqliteStore::open(&site.path("data/local/book")).unwrap().save_draft(&draft).unwrap();
+    let data = site.path("data");
+    let hub = site.hub(&[]);
+    let of_hub = |arguments: &[&str]| site.tampu_without("TAMPU_DATA_DIR", b"", &[&["book"], arguments].concat()).ok().out;
+    // Reading it fills the caches, the index of words is asked, and the log has a record of each request.
+    for reading in [&["show", "Shift/1"][..], &["show", "Shift/1", "--revisions"], &["search", "author:Zoe"]] {
+        assert!(of_hub(reading).contains(SECRET), "{reading:?}");
+    }
+    assert!(is_in(&data));
+    of_hub(&["purge", "Shift/1", "--reason", "a password", "--yes"]);
+    assert!(!is_in(&data));
+    // Nothing writes it when the hub ends, or when the logbook is opened again.
+    drop(hub);
+    assert!(!is_in(&data));
+    assert_eq!(book(&site, &["check"]).ok().out, "everything is as it should be\n");
+    assert!(!is_in(&data));
 }
 
 #[test]

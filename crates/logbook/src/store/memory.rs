@@ -4,6 +4,9 @@
 //! The database says which snapshot a search has, by a text or number that changes with every commit. So a remembered
 //! result is that of the same search at this moment, and anything that is written empties the memory. Entries are never
 //! remembered: they are read for each page.
+//!
+//! While commits come faster than searches, each result is forgotten before anybody asks for it. So after a few snapshots
+//! whose results nobody asked for again, nothing is remembered until a snapshot lasts for several searches.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,6 +21,10 @@ const MOST_BYTES: usize = 512 << 10;
 const EACH: usize = 96;
 /// Maximum number of positions of a result.
 const PLACES: usize = 256;
+/// Number of snapshots in sequence whose results nobody asked for again, after which nothing is remembered at once.
+const UNUSED: u32 = 4;
+/// Number of results and books that a snapshot offers after those, until they are remembered again.
+const LASTING: u32 = 8;
 
 /// A result of a search.
 #[derive(Debug, Clone)]
@@ -72,18 +79,27 @@ pub struct SearchMemory<V> {
     snapshot: Option<V>,
     results: Kept<Remembered>,
     books: Kept<BookRow>,
+    /// True if something was asked for again in this snapshot.
+    is_used: bool,
+    /// Number of results and books that were offered in this snapshot, up to [`LASTING`].
+    offered: u32,
+    /// Number of snapshots in sequence before this one without use, up to [`UNUSED`].
+    unused: u32,
 }
 
 impl<V> Default for SearchMemory<V> {
     fn default() -> SearchMemory<V> {
-        SearchMemory { snapshot: None, results: Kept::default(), books: Kept::default() }
+        let (results, books) = (Kept::default(), Kept::default());
+        SearchMemory { snapshot: None, results, books, is_used: false, offered: 0, unused: 0 }
     }
 }
 
 impl<V: PartialEq + Clone> SearchMemory<V> {
     /// Returns a result in this snapshot.
-    pub fn result(&self, snapshot: &V, key: &str) -> Option<Remembered> {
-        self.results.all.get(key).filter(|_| self.is_of(snapshot)).cloned()
+    pub fn result(&mut self, snapshot: &V, key: &str) -> Option<Remembered> {
+        let found = self.results.all.get(key).filter(|_| self.is_of(snapshot)).cloned();
+        self.is_used |= found.is_some();
+        found
     }
 
     /// Remembers a result in this snapshot.
@@ -91,33 +107,40 @@ impl<V: PartialEq + Clone> SearchMemory<V> {
         if matches!(&result, Remembered::Places(places) if places.len() > PLACES) {
             return;
         }
-        self.begin(snapshot);
-        let bytes = result.bytes();
-        self.results.keep(key, result, bytes);
+        if self.offer(snapshot) {
+            let bytes = result.bytes();
+            self.results.keep(key, result, bytes);
+        }
     }
 
     /// Returns a book in this snapshot by its folded name.
-    pub fn book(&self, snapshot: &V, folded: &str) -> Option<BookRow> {
-        self.books.all.get(folded).filter(|_| self.is_of(snapshot)).cloned()
+    pub fn book(&mut self, snapshot: &V, folded: &str) -> Option<BookRow> {
+        let found = self.books.all.get(folded).filter(|_| self.is_of(snapshot)).cloned();
+        self.is_used |= found.is_some();
+        found
     }
 
     /// Remembers a book in this snapshot.
-    pub fn keep_book(&mut self, snapshot: &V, folded: String, book: BookRow) {
-        self.begin(snapshot);
-        // In memory it takes about twice the bytes that it has as a text.
-        let bytes = serde_json::to_vec(&book.book).map_or(usize::MAX, |text| 2 * text.len());
-        self.books.keep(folded, book, bytes);
+    pub fn keep_book(&mut self, snapshot: &V, folded: String, book: &BookRow) {
+        if self.offer(snapshot) {
+            // In memory it takes about twice the bytes that it has as a text.
+            let bytes = serde_json::to_vec(&book.book).map_or(usize::MAX, |text| 2 * text.len());
+            self.books.keep(folded, book.clone(), bytes);
+        }
     }
 
     fn is_of(&self, snapshot: &V) -> bool {
         self.snapshot.as_ref() == Some(snapshot)
     }
 
-    /// Forgets everything of another snapshot.
-    fn begin(&mut self, snapshot: &V) {
+    /// Forgets everything of another snapshot, and returns true if something of this one is to be remembered.
+    fn offer(&mut self, snapshot: &V) -> bool {
         if !self.is_of(snapshot) {
-            *self = SearchMemory { snapshot: Some(snapshot.clone()), ..SearchMemory::default() };
+            let unused = if self.is_used || self.snapshot.is_none() { 0 } else { UNUSED.min(self.unused + 1) };
+            *self = SearchMemory { snapshot: Some(snapshot.clone()), unused, ..SearchMemory::default() };
         }
+        self.offered = LASTING.min(self.offered + 1);
+        self.unused < UNUSED || self.offered == LASTING
     }
 }
 
@@ -128,15 +151,15 @@ mod tests {
     #[test]
     fn another_snapshot_has_nothing_of_this_one() {
         let mut memory = SearchMemory::default();
-        let count = |memory: &SearchMemory<u32>, snapshot, key: &str| match memory.result(&snapshot, key) {
+        let count = |memory: &mut SearchMemory<u32>, snapshot, key: &str| match memory.result(&snapshot, key) {
             Some(Remembered::Count(Count::Exactly(count))) => Some(count),
             _ => None,
         };
         memory.keep_result(&1, "a".to_owned(), Remembered::Count(Count::Exactly(7)));
-        assert_eq!((count(&memory, 1, "a"), count(&memory, 1, "b"), count(&memory, 2, "a")), (Some(7), None, None));
+        assert_eq!((count(&mut memory, 1, "a"), count(&mut memory, 1, "b"), count(&mut memory, 2, "a")), (Some(7), None, None));
         // A search that began earlier may end later.
         memory.keep_result(&2, "b".to_owned(), Remembered::Count(Count::Exactly(8)));
-        assert_eq!((count(&memory, 1, "a"), count(&memory, 2, "a"), count(&memory, 2, "b")), (None, None, Some(8)));
+        assert_eq!((count(&mut memory, 1, "a"), count(&mut memory, 2, "a"), count(&mut memory, 2, "b")), (None, None, Some(8)));
         for nth in 0..2 * MOST {
             memory.keep_result(&2, nth.to_string(), Remembered::Count(Count::Exactly(0)));
         }
@@ -149,5 +172,25 @@ mod tests {
         }
         memory.keep_result(&2, "k".repeat(MOST_BYTES), Remembered::Count(Count::Exactly(0)));
         assert!(memory.result(&2, &"k".repeat(MOST_BYTES)).is_none());
+    }
+
+    #[test]
+    fn nothing_is_remembered_while_commits_come_faster_than_searches() {
+        let mut memory = SearchMemory::default();
+        let keep = |memory: &mut SearchMemory<u32>, snapshot, key: &str| {
+            memory.keep_result(&snapshot, key.to_owned(), Remembered::Count(Count::Exactly(1)));
+            memory.results.all.contains_key(key)
+        };
+        let kept = (0..100).filter(|snapshot| keep(&mut memory, *snapshot, "a")).count();
+        assert_eq!(kept, UNUSED as usize);
+        // A snapshot that lasts is remembered, and one after it at once if it was used.
+        let kept = (0..20).filter(|nth| keep(&mut memory, 100, &nth.to_string())).count();
+        assert_eq!(kept, 20 - LASTING as usize + 1);
+        assert!(!keep(&mut memory, 101, "a"), "nobody asked for results of the snapshot before");
+        for nth in 0..LASTING {
+            keep(&mut memory, 101, &nth.to_string());
+        }
+        assert!(memory.result(&101, &(LASTING - 1).to_string()).is_some());
+        assert!(keep(&mut memory, 102, "a"));
     }
 }

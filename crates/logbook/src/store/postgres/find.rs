@@ -114,7 +114,7 @@ impl SearchIndex for Snapshot<'_> {
             Some(known) => known,
             None => {
                 let found = book_row_of(&row)?;
-                self.inner.memory.lock().keep_book(&version, folded, found.clone());
+                self.inner.memory.lock().keep_book(&version, folded, &found);
                 found
             }
         };

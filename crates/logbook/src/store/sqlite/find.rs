@@ -97,11 +97,11 @@ impl SearchIndex for Snapshot<'_> {
 
     fn book_row(&self, name: &str) -> Result<BookRow> {
         let folded = name.to_lowercase();
-        if let Some(known) = self.memory.borrow().book(&self.version, &folded) {
+        if let Some(known) = self.memory.borrow_mut().book(&self.version, &folded) {
             return Ok(known);
         }
         let found = book_row(self.db, name)?;
-        self.memory.borrow_mut().keep_book(&self.version, folded, found.clone());
+        self.memory.borrow_mut().keep_book(&self.version, folded, &found);
         Ok(found)
     }
 
@@ -219,7 +219,7 @@ impl SearchIndex for Snapshot<'_> {
     }
 
     fn remembered(&self, key: &str) -> Option<Remembered> {
-        self.memory.borrow().result(&self.version, key).inspect(|_| self.counts.count_remembered())
+        self.memory.borrow_mut().result(&self.version, key).inspect(|_| self.counts.count_remembered())
     }
 
     fn remember(&self, key: String, result: Remembered) {
