@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use tampu_logbook::{
     entry::{Content, Draft, EntryRef},
     mail::{message::Written, queue::Queue},
-    store::{Store, sqlite::SqliteStore},
+    store::{Drafts, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
