@@ -26,7 +26,6 @@ pub use error::{Refused, SendError};
 pub use flow::{Acknowledge, Flow, Go, Periodic, SendFlow, Slow, Started};
 pub use pool::Block;
 
-mod congestion;
 mod connecting;
 mod error;
 mod flow;

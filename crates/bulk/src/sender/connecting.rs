@@ -86,7 +86,7 @@ impl Goal {
 }
 
 /// Returns true if both addresses of the connection belong to this host.
-pub(super) fn stays_here(stream: &TcpStream) -> bool {
+fn stays_here(stream: &TcpStream) -> bool {
     match (stream.peer_addr(), stream.local_addr()) {
         (Ok(there), Ok(here)) => there.ip().to_canonical() == here.ip().to_canonical() || there.ip().to_canonical().is_loopback(),
         _ => false,

@@ -110,7 +110,6 @@ impl Flow {
             began: Instant::now(),
             start: 0,
             unlooked: 0,
-            unasked: 0,
             unwritten: 0,
             checked: settings.checked,
             ring: None,
@@ -297,13 +296,8 @@ impl Flow {
             let (mut header, taken) = core.numbering.data(rest.len())?;
             let last = taken == rest.len();
             let ask = last && inner.settings.acknowledge == Acknowledge::EverySend;
-            core.unasked += taken;
-            let narrow = core.links.iter().filter_map(Link::asked_every).min().is_some_and(|bytes| core.unasked >= bytes);
             // Many short frames fill the window long before their bytes require an acknowledgement.
-            if ask || narrow || header.sequence % ASK_EVERY == 0 {
-                header.flags |= ASK;
-                core.unasked = 0;
-            }
+            header.flags |= if ask || header.sequence % ASK_EVERY == 0 { ASK } else { 0 };
             header.flags &= if end_of_block { !0 } else { !END };
             let framed = Framed::new(header, rest.split_to(taken), core.checked);
             core = call.push(core, framed)?;

@@ -42,8 +42,6 @@ pub(in crate::sender) struct FlowCore {
     /// Sequence of the transfer's first frame.
     pub(in crate::sender) start: u64,
     pub(in crate::sender) unlooked: usize,
-    /// Bytes since the last frame that asks for an acknowledgement.
-    pub(in crate::sender) unasked: usize,
     /// Bytes of accepted frames that no receiver was sent yet.
     pub(in crate::sender) unwritten: usize,
     /// True if one of the ends wants checksums.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     super::{
-        connecting::{Made, stays_here},
+        connecting::Made,
         link::{Datagrams, Wire},
     },
     core::{FlowCore, FlowShared},
@@ -104,7 +104,7 @@ impl FlowShared {
             (link.transport, link.protection) = (welcome.transport, welcome.protection);
             link.frame = welcome.frame as usize;
             let grouped = welcome.transport == Transport::Multicast;
-            let datagrams = datagrams.map(|outlet| Datagrams::new(outlet, welcome.room, grouped, stays_here(&stream)));
+            let datagrams = datagrams.map(|outlet| Datagrams::new(outlet, welcome.room, grouped));
             let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams, sealer };
             link.attach(wire, (welcome.sequence, welcome.offset), window, &reset);
             if link.takes_part() {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{super::congestion::Congestion, Link};
+use super::Link;
 use crate::{
     datagram::{Outlet, ROOM_A_DATAGRAM},
     frame::Kind,
@@ -15,8 +15,6 @@ use crate::{
 
 /// Datagram bytes in flight to a receiver that states no limit.
 const ROOM: usize = 1 << 20;
-/// Acknowledgements for each full quantity of bytes that the network takes.
-const ANSWERS: usize = 4;
 /// Most datagrams sent again for one request.
 const REPAIRED_AT_ONCE: usize = 1024;
 /// Time after which a receiver with missing acknowledgements gets the number of sent datagrams: the last ones may be
@@ -28,8 +26,6 @@ pub(in super::super) struct Datagrams {
     outlet: Outlet,
     /// Bytes that may be in flight to it.
     room: usize,
-    /// The part of them that the network takes.
-    congestion: Congestion,
     in_flight: usize,
     /// First frame that goes through the group, for a member of the flow's group.
     group: Option<u64>,
@@ -44,12 +40,11 @@ pub(in super::super) struct Datagrams {
 impl Datagrams {
     /// Makes the sending side. With `grouped`, common data goes through the group, and data that only this receiver
     /// misses goes through `outlet`.
-    pub fn new(outlet: Outlet, room: u32, grouped: bool, one_host: bool) -> Datagrams {
+    pub fn new(outlet: Outlet, room: u32, grouped: bool) -> Datagrams {
         let room = if room == 0 { ROOM } else { (room as usize).min(ROOM) };
         Datagrams {
             outlet,
             room,
-            congestion: Congestion::new(room, one_host),
             in_flight: 0,
             group: grouped.then_some(0),
             kept: VecDeque::new(),
@@ -62,7 +57,7 @@ impl Datagrams {
     fn is_ready(&self, next: u64, acked: u64, window: &Window) -> bool {
         let under_way = next.saturating_sub(acked);
         let first = |framed: &Framed| framed.header.kind != Kind::Reset || under_way == 0;
-        self.in_flight < self.congestion.window()
+        self.in_flight < self.room
             && under_way < self.room as u64 / u64::from(ROOM_A_DATAGRAM)
             && window.get(next).is_none_or(first)
     }
@@ -96,13 +91,6 @@ impl Link {
     /// Returns true if its data may be lost on the way, and is to be kept until it has everything.
     pub fn may_miss(&self) -> bool {
         self.datagrams.is_some() && self.sends()
-    }
-
-    /// Returns the bytes after which it is asked for an acknowledgement, while the network allows it less in flight than it
-    /// has room for: it would acknowledge too late by itself.
-    pub fn asked_every(&self) -> Option<usize> {
-        let datagrams = self.datagrams.as_ref().filter(|datagrams| datagrams.congestion.is_narrow())?;
-        Some(datagrams.congestion.window() / ANSWERS)
     }
 
     /// Returns true if it receives the group's data too.
@@ -170,10 +158,7 @@ impl Link {
     pub(super) fn came(&mut self, window: &Window) {
         let (acked, next) = (self.acked, self.next);
         let Some(datagrams) = &mut self.datagrams else { return };
-        let before = datagrams.in_flight;
         datagrams.in_flight = window.bytes_from(acked).saturating_sub(window.bytes_from(next));
-        let arrived = before.saturating_sub(datagrams.in_flight);
-        datagrams.congestion.acknowledged(arrived, datagrams.in_flight, Instant::now());
         while let Some(first) = datagrams.kept.pop_front_if(|first| first.header.sequence < acked) {
             datagrams.kept_bytes -= first.wire_len();
         }
@@ -193,15 +178,12 @@ impl Link {
     pub(super) fn repair(&mut self, window: &Window) {
         let Ok(nack) = Nack::decode(self.reader.payload()) else { return };
         let Some(mut datagrams) = self.datagrams.take() else { return };
-        if let Some((first, _)) = nack.missing.first() {
-            datagrams.congestion.lost(*first, self.next, Instant::now());
-        }
         let mut bytes = 0;
         let wanted = nack.missing.iter().flat_map(|(from, to)| *from..(*to).min(self.next).max(*from)).take(REPAIRED_AT_ONCE);
         for sequence in wanted {
             let Some(framed) = datagrams.get(sequence, window).filter(|framed| framed.is_data()).cloned() else { continue };
             bytes += framed.bytes.len();
-            if bytes > framed.bytes.len() && bytes > datagrams.congestion.window() {
+            if bytes > datagrams.room {
                 break;
             }
             if !datagrams.outlet.send(&framed) {
@@ -230,7 +212,7 @@ mod tests {
         let to = socket.local_addr().unwrap();
         let peer = Peer { source: String::new(), incarnation: Incarnation::default(), address: String::new() };
         let mut link = Link::new(String::new(), peer);
-        link.datagrams = Some(Datagrams::new(Outlet::new(socket, to).unwrap(), 0, false, true));
+        link.datagrams = Some(Datagrams::new(Outlet::new(socket, to).unwrap(), 0, false));
         link.status = LinkStatus::Live;
         let (mut flow, mut window) = (Numbering::new(1, 100), Window::new(1, 1 << 20));
         window.push(Framed::new(flow.start(0).unwrap(), Bytes::new(), false));
