@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A host with a cable of 10 Mbit/s among others, each in a network namespace with a boot id of its own.
 
-A source publishes 15 Mbit/s of events. Subscribers are on its host, on a fast host and on the slow one. The slow one costs the others
-nothing: they get each event, and so do the records of the fast host. What the slow one does not get, it is told by its number.
+A source publishes 15 Mbit/s of events. Subscribers are on its host, on a fast host and on the slow one. The others miss
+nothing: they get each event, and the collector each record of the fast host. What the slow one does not get, it is told by its
+number.
 """
 
 import subprocess
