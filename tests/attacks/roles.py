@@ -22,6 +22,12 @@ def role(site, name):
     return None
 
 
+def niceness(pid):
+    """Returns the nice value of a process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[16])
+
+
 def answers(site):
     """True if the logbook answers; a role that was restarted may have another port."""
     try:
@@ -40,6 +46,8 @@ def main():
         site.make_user("zoe")
         names = ["node", "collector", "book", "inputs"]
         check(f"each role is a process: {[role(site, name) for name in names]}", all(role(site, name) for name in names))
+        behind = {name: niceness(role(site, name)) - niceness(site.hub.pid) for name in names}
+        check(f"the exposed roles stand behind the others: {behind}", behind == {"node": 0, "collector": 0, "book": 5, "inputs": 5})
         # While the logbook and the inputs are stopped or dead, records are kept.
         for name in ("book", "inputs"):
             os.kill(role(site, name), signal.SIGSTOP)

@@ -3,7 +3,8 @@
 
 A source publishes 15 Mbit/s of events. Subscribers are on its host, on a fast host and on the slow one. The others miss
 nothing: they get each event, and the collector each record of the fast host. What the slow one does not get, it is told by its
-number.
+number. On a machine that is too busy for its own processes, others may be told that the source is not heard; only then may they
+miss events too, which they are told.
 """
 
 import subprocess
@@ -50,15 +51,23 @@ class Spectra:
 
 
 def account(seen, source):
-    """Prints what came; returns the numbers that were told as missed, and those that nobody told."""
+    """Prints what came; returns the numbers that were told as missed, those that nobody told, and whether the source was unheard."""
     lines = list(seen.lines)
     numbers = {line["number"] for line in lines if "value" in line and line["number"] > 0}
     told = {number for line in lines for number in told_numbers(line)} - numbers
     missing = set(range(min(numbers), max(numbers))) - numbers - told
     wrong = [line["number"] for line in lines if "value" in line and set(line["value"]) != {float(line["number"])}]
+    unheard = any(line["reason"] in ("source_hung", "source_died") for line in lines)
     print(f"  {len(numbers)} events of {source.number} came, {len(told)} were told as missed, {len(missing)} unaccounted for", flush=True)
+    if missing:
+        print(f"  unaccounted for: {sorted(missing)}\n  words, with the last number before each:")
+        before = 0
+        for line in lines:
+            if line["reason"] != "update":
+                print(f"    {before}: {line['reason']} {line['number']}, missed {line.get('missed')}", flush=True)
+            before = max(before, line["number"])
     check("no value is wrong", not wrong)
-    return told, missing
+    return told, missing, unheard
 
 
 def main():
@@ -92,10 +101,10 @@ def main():
             until(f"the last value comes at {name}", lambda of=of: any(line["number"] == last and "value" in line for line in of.lines), 120)
             at = next(at for line, at in zip(of.lines, of.at) if line["number"] == last and "value" in line)
             print(f"{name}: the last value {1000 * (at - ended):.0f} ms after the source's end of work", flush=True)
-            told, missing = account(of, source)
+            told, missing, unheard = account(of, source)
             check("each event came or was told", not missing)
             if name != "the slow host":
-                check("nothing was missed there", not told)
+                check("nothing was missed there while the source was heard", unheard or not told)
         print(f"  the source was {1000 * source.latest:.0f} ms behind its time at worst; {wire.lost} packets were lost", flush=True)
         check("packets were lost at the slow cable", wire.lost > 0)
         check("the records of the fast host are in the archive once", once_each(near.messages("fast"), load.expected))

@@ -158,6 +158,7 @@ impl Client {
             held_back: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
             bound: AtomicUsize::new(0),
+            positions: Mutex::default(),
         });
         shared.commands.send(Command::Subscribe(sub.clone()));
         Subscription { sub, commands: Arc::downgrade(&shared.commands) }

@@ -436,12 +436,22 @@ fn a_source_is_given_again_after_a_cut_of_any_length() {
         assert_eq!(log.told().last().map(|told| told.2), Some(Some(1.0)), "{cut} s");
         scene.net.cut("a", "b");
         scene.pass(SECOND * cut, &[&server], &[&client]);
-        pressure.push(Value::scalar(&2.0)).unwrap();
+        [2.0, 2.25, 2.5].into_iter().for_each(|value| _ = pressure.push(Value::scalar(&value)).unwrap());
         scene.net.heal("a", "b");
         scene.pass(SECOND * 20, &[&server], &[&client]);
         pressure.push(Value::scalar(&3.0)).unwrap();
         scene.pass(SECOND, &[&server], &[&client]);
         let told = log.told();
         assert_eq!(told.last().map(|told| told.2), Some(Some(3.0)), "after {cut} s: {told:?}");
+        let mut numbers = std::collections::BTreeSet::new();
+        for (_, number, value, missed) in &told {
+            numbers.extend(value.map(|_| *number));
+            match missed {
+                Missed::Exactly(from, to) => numbers.extend(*from..*to),
+                Missed::Nothing => {}
+                Missed::Unknown => panic!("after {cut} s: {told:?}"),
+            }
+        }
+        assert!(numbers.into_iter().eq(2..=5), "after {cut} s: {told:?}");
     }
 }

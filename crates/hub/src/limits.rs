@@ -21,6 +21,8 @@ use crate::part::HubPart;
 const LEAST_MEMORY: u64 = 256 << 20;
 /// Offset of the score by which the kernel chooses a process to end; 1000 is the largest.
 const OOM_SCORE: &str = "500";
+/// Nice value of an exposed role: beside a role with 0, each of its threads gets a third of the time.
+const NICE: i32 = 5;
 /// Smallest number of open files of a role.
 const LEAST_FILES: u64 = 64;
 
@@ -195,11 +197,16 @@ pub fn apply(limits: RoleLimits, in_cgroup: bool) -> String {
     format!("{memory}; {files}")
 }
 
-/// Lets the kernel end this process before others when the host has no memory left, if the process is exposed.
-pub fn offer_to_the_kernel(part: HubPart) {
+/// Puts this process behind the other roles, if it is exposed: the kernel ends it first when the host has no memory
+/// left, and gives it less of a busy processor.
+///
+/// Called before the process has further threads, because each thread has a nice value of its own.
+pub fn stand_behind(part: HubPart) {
     if part.is_exposed() {
         // Without the file the kernel chooses by size.
         let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+        // A process may always raise its own value.
+        let _ = rustix::process::nice(NICE);
     }
 }
 

@@ -55,6 +55,17 @@ impl Binding {
         }
     }
 
+    /// Makes the binding to an incarnation that counted as dead and is back, of which all events up to this number were
+    /// delivered.
+    pub fn again(first: bool, last: u64) -> Binding {
+        Binding { state: State::Live(last), resumes: Some(Missed::Nothing), asked: false, first }
+    }
+
+    /// Returns the number of the last delivered event, if a value was delivered.
+    pub fn last(&self) -> Option<u64> {
+        if let State::Live(last) = self.state { Some(last) } else { None }
+    }
+
     /// Handles the return of a silent source. A subscriber without a value yet has nothing to resume.
     pub fn returned(&mut self) {
         if self.is_live() {
@@ -255,6 +266,20 @@ mod tests {
         assert_eq!(told(binding.event(8, 0)), [(Reason::Resumed, Missed::Exactly(6, 8))]);
         assert_eq!(told(binding.event(9, 0)), [(Reason::Update, Missed::Nothing)]);
     }
+
+    #[test]
+    fn of_a_life_that_was_taken_for_dead_the_missing_events_are_known() {
+        let mut binding = Binding::new(true, false, false);
+        assert_eq!(binding.last(), None);
+        binding.current(5, 0, false);
+        assert_eq!(binding.last(), Some(5));
+        let mut again = Binding::again(true, 5);
+        assert_eq!(told(again.event(8, 0)), [(Reason::Resumed, Missed::Exactly(6, 8))]);
+        assert_eq!(told(Binding::again(true, 5).current(5, 0, false)), [(Reason::Resumed, Missed::Nothing)]);
+        let mut later = Binding::again(true, 5);
+        assert_eq!(told(later.current(7, 0, false)), [(Reason::Gap, Missed::Exactly(6, 8)), (Reason::Resumed, Missed::Nothing)]);
+    }
+
     #[test]
     fn what_the_stream_leaves_out_is_not_missing() {
         let mut binding = Binding::new(true, false, false);

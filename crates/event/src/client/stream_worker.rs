@@ -246,7 +246,11 @@ impl StreamWorker {
             route.info = info;
         }
         let begun = incarnation.start.max(target.since.0.max(0).cast_unsigned());
-        let binding = Binding::new(sub.options.first, rebound, begun > sub.created.max(0).cast_unsigned());
+        let before = if rebound { sub.positions.lock().take(&route.info.config.name, incarnation) } else { None };
+        let binding = match before {
+            Some(last) => Binding::again(sub.options.first, last),
+            None => Binding::new(sub.options.first, rebound, begun > sub.created.max(0).cast_unsigned()),
+        };
         sub.bound.fetch_add(1, Ordering::Relaxed);
         self.commands.bindings.fetch_add(1, Ordering::Relaxed);
         if rebound {
@@ -312,6 +316,9 @@ impl StreamWorker {
         for route in source.routes.iter().flatten() {
             notify_route(route, &source.info, reason, now);
             self.unbound(route);
+            if reason == Reason::SourceDied {
+                keep_positions(route, incarnation);
+            }
         }
     }
 
@@ -394,6 +401,15 @@ impl StreamWorker {
     /// Returns whether no subscription is bound and no command waits.
     pub fn is_idle(&self) -> bool {
         self.commands.bindings.load(Ordering::Relaxed) == 0 && self.commands.is_empty()
+    }
+}
+
+/// Keeps what was delivered last, for the case that this incarnation is heard again.
+fn keep_positions(route: &Route, incarnation: Incarnation) {
+    for bound in &route.bound {
+        if let Some(last) = bound.binding.last() {
+            bound.sub.positions.lock().keep(&route.info.config.name, incarnation, last);
+        }
     }
 }
 
