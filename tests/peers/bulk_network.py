@@ -115,6 +115,14 @@ def main():
         outs = [receive(archive, "a", "group"), receive(store, "c", "group")]
         group = ("--multicast", "239.255.87.1", "--interface", address("b"), "--receivers", "2")
         as_datagrams(wire, correlator, "group", outs, *group)
+        link = json.loads(subprocess.run(["ip", "-n", "b", "-j", "link", "show"], check=True, capture_output=True, text=True).stdout)
+        link = next(one for one in link if one["ifname"] == "wire-b")
+        for interface in (link["ifname"], str(link["ifindex"])):
+            path, sent = content(correlator, f"group-by-{interface}", SIZE), wire.sent["b"]
+            said = ended(correlator.run("bulk", "send", path, "--stream", "group", "--json", *group[:2], "--interface", interface, *group[4:]).stdout)
+            good = all(digest(os.path.join(out, os.path.basename(path))) == digest(path) for out in outs)
+            sent = wire.sent["b"] - sent
+            check(f"the group by interface {interface}: once on the wire ({sent / SIZE:.2f} times)", said["complete"] and good and sent < 1.25 * SIZE)
         check("nobody on the wire has read a byte", wire.readable == 0)
         out = receive(archive, "a", "open", "--protection", "none")
         path = content(correlator, "open", 1 << 20)

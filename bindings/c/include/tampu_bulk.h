@@ -95,7 +95,7 @@ typedef struct tampu_bulk_send_settings {
     /* Multicast group, "ADDRESS" or "ADDRESS:PORT" as in "239.255.7.1:4711"; data is sent to it once for all receivers. NULL or
      * "": none. */
     const char *group;
-    /* Address of this host's interface for the group. NULL or "": 127.0.0.1, which reaches no other host. */
+    /* Address, name or index of this host's interface for the group. NULL or "": 127.0.0.1, which reaches no other host. */
     const char *group_interface;
     /* Number of networks that the data may pass, at most 255. Default 1. */
     uint32_t group_ttl;

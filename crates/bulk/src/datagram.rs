@@ -238,18 +238,22 @@ impl AsFd for Inlet {
 
 /// Makes an outlet to a group, and returns the position for the Hello.
 pub(crate) fn to_group(group: &Group) -> io::Result<(Outlet, GroupPlace)> {
-    if group.interface.is_unspecified() || group.interface.is_multicast() {
-        let why = format!("invalid interface {} for a multicast group: name the address of an interface", group.interface);
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let (address, index) = group.interface.outgoing()?;
+    let socket = UdpSocket::bind((address, 0))?;
+    match index {
+        None => sockopt::set_ip_multicast_if(&socket, &address)?,
+        Some(index) => sockopt::set_ip_multicast_if_with_ifindex(&socket, &Ipv4Addr::UNSPECIFIED, &address, index)?,
     }
-    let socket = UdpSocket::bind((group.interface, 0))?;
-    sockopt::set_ip_multicast_if(&socket, &group.interface)?;
     socket.set_multicast_ttl_v4(u32::from(group.ttl))?;
     // A receiver may be on this host.
     socket.set_multicast_loop_v4(true)?;
-    let SocketAddr::V4(from) = socket.local_addr()? else { return Err(io::ErrorKind::Unsupported.into()) };
-    let to = SocketAddrV4::new(group.address, group.port.unwrap_or(from.port()));
+    let to = SocketAddrV4::new(group.address, group.port.unwrap_or(socket.local_addr()?.port()));
     socket.connect(to)?;
+    let SocketAddr::V4(from) = socket.local_addr()? else { return Err(io::ErrorKind::Unsupported.into()) };
+    if from.ip().is_unspecified() {
+        let why = format!("the network interface '{}' has no IPv4 address to send from", group.interface);
+        return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
+    }
     Ok((Outlet::new(socket, to.into())?, GroupPlace { group: to, from }))
 }
 

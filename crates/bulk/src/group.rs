@@ -11,6 +11,8 @@ use std::{
     str::FromStr,
 };
 
+use crate::interface::Interface;
+
 /// The multicast group of a flow: its data is sent once for all receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
@@ -18,8 +20,8 @@ pub struct Group {
     pub address: Ipv4Addr,
     /// Port of the members; `None` uses the number of the sender's port, which only this sender uses.
     pub port: Option<u16>,
-    /// Address of the sender's outgoing interface. The loopback address keeps the group on the host.
-    pub interface: Ipv4Addr,
+    /// The sender's outgoing interface. The loopback keeps the group on the host.
+    pub interface: Interface,
     /// The number of networks that a datagram may pass: 1 stays on the first.
     pub ttl: u8,
 }
@@ -51,7 +53,7 @@ impl FromStr for Group {
         if !address.is_multicast() {
             return Err(BadGroup::NoGroup(address));
         }
-        Ok(Group { address, port, interface: Ipv4Addr::LOCALHOST, ttl: 1 })
+        Ok(Group { address, port, interface: Interface::Address(Ipv4Addr::LOCALHOST), ttl: 1 })
     }
 }
 
@@ -147,7 +149,7 @@ mod tests {
     fn a_group_is_an_address_and_perhaps_a_port() {
         let group: Group = "239.255.7.1:4711".parse().unwrap();
         assert_eq!((group.address, group.port), (Ipv4Addr::new(239, 255, 7, 1), Some(4711)));
-        assert_eq!((group.interface, group.ttl), (Ipv4Addr::LOCALHOST, 1));
+        assert_eq!((group.interface, group.ttl), (Interface::Address(Ipv4Addr::LOCALHOST), 1));
         assert_eq!("239.255.7.1".parse::<Group>().unwrap().port, None);
         for text in ["239.255.7.1:4711", "239.255.7.1"] {
             assert_eq!(text.parse::<Group>().unwrap().to_string(), text);

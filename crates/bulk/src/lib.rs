@@ -69,6 +69,7 @@ pub mod file;
 pub mod frame;
 pub mod group;
 pub mod handler;
+pub mod interface;
 pub mod message;
 pub mod name;
 pub mod note;

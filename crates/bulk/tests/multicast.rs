@@ -11,6 +11,7 @@ use support::caller::{Caller, data, start};
 use tampu_bulk::{
     frame::{HEADER_LEN, Header, Kind},
     group::Group,
+    interface::Interface,
     message::{Cause, Nack, Transport},
     receiver::{Identity, OpenError},
     sender::SendFlow,
@@ -74,6 +75,26 @@ fn data_goes_once_to_the_group_however_many_receivers_there_are() {
     // The listener's small buffer may have dropped some.
     let seen = counting.join().unwrap();
     assert!(!seen.is_empty() && seen.values().all(|times| *times == 1), "{seen:?}");
+}
+
+fn interface(text: &str) -> Interface {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_group_goes_out_at_an_interface_by_its_name_or_index() {
+    // The loopback has index 1 in every network namespace.
+    for at in ["lo", "1"] {
+        let (receiver, told) = receiver(|flow| flow.repair = WAIT, |_| ());
+        let sender = sender(|flow| flow.group = Some(Group { interface: interface(at), ..support::group() }));
+        sender.connect(&receiver.target()).unwrap();
+        let flow = &sender.flows()[0];
+        flow.start(b"").unwrap();
+        flow.send(pattern(1, 1_000_000)).unwrap();
+        assert!(flow.stop().unwrap().complete());
+        assert!(flow.state().receivers.iter().all(|link| link.transport == Transport::Multicast), "{at}");
+        assert!(bytes_of(&told.take_until_stop()) == pattern(1, 1_000_000));
+    }
 }
 
 #[test]
@@ -152,8 +173,10 @@ fn a_flow_that_cannot_go_to_a_group_is_not_opened() {
     assert!(matches!(&another, Some(OpenError::Group { why, .. }) if why.contains("another way")), "{another:?}");
     let none = open(&|flow| (flow.transport, flow.group) = (Some(Transport::Multicast), None));
     assert!(matches!(&none, Some(OpenError::Group { why, .. }) if why.contains("none is named")), "{none:?}");
-    let nowhere = open(&|flow| flow.group = flow.group.map(|group| Group { interface: Ipv4Addr::new(203, 0, 113, 9), ..group }));
+    let nowhere = open(&|flow| flow.group = flow.group.map(|group| Group { interface: interface("203.0.113.9"), ..group }));
     assert!(matches!(&nowhere, Some(OpenError::Group { .. })), "{nowhere:?}");
+    let absent = open(&|flow| flow.group = flow.group.map(|group| Group { interface: interface("absent0"), ..group }));
+    assert!(matches!(&absent, Some(OpenError::Group { why, .. }) if why.contains("absent0")), "{absent:?}");
 }
 
 #[test]

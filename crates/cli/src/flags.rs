@@ -110,7 +110,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("immediate", "", "N", "Immediate records a second"),
     ("in-process", "", "", "All roles run in one process"),
     ("instance", "", "NAME", "Name of the bridge"),
-    ("interface", "", "ADDRESS", "Network interface of multicast"),
+    ("interface", "", "INTERFACE", "Network interface of multicast"),
     ("interval", "", "DURATION", "Time between two reports, or two looks at counters"),
     ("journal", "", "", "The host's journal"),
     ("json", "", "", "JSON objects, one a line"),

@@ -149,8 +149,8 @@ impl SettingsOfC {
         };
         let mut group: Group = group.parse()?;
         if let Some(interface) = interface {
-            group.interface =
-                interface.parse().map_err(|_| odd("the group's interface", interface, "give an IPv4 address of this host"))?;
+            let possible = "give the IPv4 address, the name or the index of an interface of this host";
+            group.interface = interface.parse().map_err(|_| odd("the group's interface", interface, possible))?;
         }
         if self.group_ttl > 0 {
             group.ttl =

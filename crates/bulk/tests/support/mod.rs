@@ -239,7 +239,7 @@ pub fn sender_as(identity: Identity, flow: impl FnOnce(&mut SendFlow)) -> Sender
     flow(&mut one);
     if one.transport == Some(Transport::Multicast) {
         match one.slow {
-            Slow::Cut => one.group = Some(group()),
+            Slow::Cut => _ = one.group.get_or_insert_with(group),
             // A group skips nothing for a single member; with UDP each receiver has its own datagrams.
             Slow::Skip => one.transport = Some(Transport::Udp),
         }

@@ -1,9 +1,9 @@
 //! Settings of bulk flows: `[[bulk.flow]]`. A hub only checks them; `tampu bulk send`, `recv` and `relay` use them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use tampu_bulk::{Name, Protection, group::Group};
+use tampu_bulk::{Name, Protection, group::Group, interface::Interface};
 
 /// All settings of bulk flows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -88,9 +88,9 @@ pub struct FlowPatch {
     /// The multicast group that data goes to, `ADDRESS[:PORT]`.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "group_text")]
     pub multicast: Option<Group>,
-    /// The address of the interface that sends to the group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interface: Option<Ipv4Addr>,
+    /// The interface that sends to the group: its address, name or index.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "interface_text")]
+    pub interface: Option<Interface>,
     /// Maximum number of routers on the path of multicast packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u8>,
@@ -109,6 +109,23 @@ mod group_text {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Group>, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
+    }
+}
+
+/// Conversion of an interface to text.
+mod interface_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use tampu_bulk::interface::Interface;
+
+    pub fn serialize<S: Serializer>(interface: &Option<Interface>, serializer: S) -> Result<S::Ok, S::Error> {
+        match interface {
+            Some(interface) => serializer.collect_str(interface),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Interface>, D::Error> {
         String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
     }
 }
@@ -292,7 +309,7 @@ mod tests {
         [[flow]]
         stream = "group"
         multicast = "239.255.7.1:4711"
-        interface = "10.0.0.5"
+        interface = "eth0"
         ttl = 2
     "#;
 
@@ -310,7 +327,8 @@ mod tests {
         assert_eq!(bulk.streams(Direction::Recv), [correlator, name("files"), name("group")]);
         let group = bulk.of(&name("group"), &name("data"), Direction::Send);
         assert_eq!(group.multicast.map(|group| group.to_string()).as_deref(), Some("239.255.7.1:4711"));
-        assert_eq!((group.interface, group.ttl), (Some(Ipv4Addr::new(10, 0, 0, 5)), Some(2)));
+        assert_eq!((group.interface, group.ttl), (Some("eth0".parse().unwrap()), Some(2)));
+        assert_eq!(read(&toml::to_string(&bulk).unwrap()), bulk);
         assert_eq!(bulk.of(&name("none"), &name("data"), Direction::Send), FlowPatch::new(name("none"), name("data")));
     }
 
@@ -335,6 +353,7 @@ mod tests {
             "[[flow]]\nstream = \"a\"\nslow = \"wait\"",
             "[[flow]]\nstream = \"a\"\nx = 1",
             "[[flow]]\nstream = \"a\"\nmulticast = \"10.0.0.1\"",
+            "[[flow]]\nstream = \"a\"\ninterface = \"10.0.0\"",
         ] {
             assert!(toml::from_str::<Bulk>(bad).is_err(), "{bad}");
         }

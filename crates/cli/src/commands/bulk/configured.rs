@@ -1,14 +1,12 @@
 //! Settings of flows: from flags and the environment, then a hub's configuration file (`[[bulk.flow]]`), then the defaults.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 use tampu_bulk::{
     Name, Protection,
     group::Group,
+    interface::Interface,
     receiver::{FlowSettings, ReceiverSettings},
     sender::{self, SendFlow},
 };
@@ -125,9 +123,9 @@ pub struct GivingArgs {
     /// Send data once for all receivers, to this multicast group; any free port if none is given
     #[arg(long, value_name = "ADDRESS[:PORT]", env = "TAMPU_BULK_MULTICAST")]
     multicast: Option<Group>,
-    /// Address of the network interface for the multicast group [default: 127.0.0.1, which stays on this host]
-    #[arg(long, value_name = "ADDRESS", env = "TAMPU_BULK_INTERFACE")]
-    interface: Option<Ipv4Addr>,
+    /// Network interface for the multicast group: its address, name or index [default: 127.0.0.1, which stays on this host]
+    #[arg(long, value_name = "INTERFACE", env = "TAMPU_BULK_INTERFACE")]
+    interface: Option<Interface>,
     /// Number of networks that multicast may cross [default: 1]
     #[arg(long, value_name = "N", env = "TAMPU_BULK_TTL")]
     ttl: Option<u8>,
