@@ -138,6 +138,10 @@ bench-network: bench-build bench-tango ## the paper's table of events between ho
 	@scripts/need.sh netns
 	@scripts/bench-network.py $(ARGS)
 
+.PHONY: bench-qos
+bench-qos: bench-build ## what each setting of [[topic]] does to rate, delay, processor time, memory and loss of events
+	@scripts/bench-qos.py $(ARGS)
+
 .PHONY: bench-event-tango
 bench-event-tango: bench-tango ## the events of real Tango, by its C++ library and by PyTango
 	@scripts/need.sh pytango

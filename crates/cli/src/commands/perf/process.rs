@@ -50,14 +50,14 @@ pub fn input() -> Arc<Input> {
     input
 }
 
-/// Joins the scene's domain under this name.
+/// Joins the scene's domain under this name. The settings of topics of the environment beat these ones.
 pub fn join(context: &Context, name: &str, qos: QosTable) -> Result<Participant, Failure> {
     let config = context.common.connect.config()?;
     let domain = config.domain.clone();
     let failed = |error: String| Failure::Unreachable(error);
     let engine = config.open().map_err(|error| failed(error.to_string()))?;
     let source = SourceName::new(name).map_err(|error| failed(error.to_string()))?;
-    Participant::on(engine, domain, source, config.qos.and(qos)).map_err(|error| failed(error.to_string()))
+    Participant::on(engine, domain, source, qos.and(config.qos)).map_err(|error| failed(error.to_string()))
 }
 
 /// Processor time of this process so far.
