@@ -42,6 +42,8 @@ def wrong(cell):
     """What is wrong with a cell, or nothing. Loss on a busy machine is no mistake, as long as it is told."""
     if "failed" in cell:
         return f"failed: {cell['failed']}"
+    if cell.get("lost_untold"):
+        return f"{cell['lost_untold']} events were lost without a word"
     if cell.get("dropped", 0) < cell.get("lost", 0) and "row" in cell:
         return f"{cell['lost']} records were lost, only {cell['dropped']} of them told"
     if cell.get("logger", "").startswith("tampu") and (cell["lost"] > cell["account"]["dropped"] or not cell["account"]["confirmed"]):
