@@ -30,6 +30,8 @@ pub struct Ask<'a> {
     pub immediate: Option<f64>,
     /// True if a stopped client is waited for only as long as in an application.
     pub bounded: bool,
+    /// Grade that each call waits for, and the number of threads that make such calls.
+    pub acknowledged: Option<(&'a str, u16)>,
 }
 
 impl Default for Ask<'_> {
@@ -44,6 +46,7 @@ impl Default for Ask<'_> {
             rate: None,
             immediate: None,
             bounded: false,
+            acknowledged: None,
         }
     }
 }
@@ -72,12 +75,14 @@ pub struct Said {
     #[serde(default)]
     immediate: Option<Immediate>,
     #[serde(default)]
+    acknowledged: Option<Immediate>,
+    #[serde(default)]
     backlog: Option<Backlog>,
     #[serde(default)]
     rate_kept: Option<bool>,
 }
 
-/// Time of immediate records to a client, in microseconds.
+/// Time of immediate records to a client, or of acknowledged calls, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Immediate {
     pub p50_us: Option<f64>,
@@ -140,6 +145,11 @@ impl Said {
         self.immediate
     }
 
+    /// Returns the time of acknowledged calls, in microseconds.
+    pub fn acknowledged(&self) -> Option<Immediate> {
+        self.acknowledged
+    }
+
     /// Returns the bytes that waited for the commit.
     pub fn backlog(&self) -> Option<Backlog> {
         self.backlog
@@ -183,6 +193,9 @@ pub fn run(tampu: &Path, ask: Ask) -> Result<Said, String> {
     }
     if let Some(rate) = ask.immediate {
         add("--immediate", rate.to_string());
+    }
+    if let Some((grade, callers)) = ask.acknowledged {
+        command.args(["--acknowledged", grade, "--callers", &callers.to_string()]);
     }
     if ask.bounded {
         command.arg("--bounded");

@@ -44,7 +44,7 @@ struct Options {
     #[arg(long)]
     short: bool,
     /// Only rows whose name holds one of these (`stored`, `nats-100`, `rsyslog`), or of these parts (`clients`,
-    /// `sizes`, `immediate`, `stopped`, `sustained`).
+    /// `sizes`, `immediate`, `stopped`, `acknowledged`, `sustained`).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Numbers of clients.
@@ -156,6 +156,8 @@ impl Options {
         match cell.what {
             What::Ours(ours) => {
                 let tampu = self.tampu.clone().unwrap_or_else(perf_log::beside);
+                let memory = ours.in_memory.then(disk::run_dir).transpose().map_err(|e| format!("a directory in memory: {e}"))?;
+                let data = memory.as_ref().map_or(data, |dir| dir.path());
                 let ask = Ask { data: ours.stored.then_some(data), ..ours.ask(cell) };
                 Ok(Row::ours(cell, &perf_log::run(&tampu, ask)?))
             }

@@ -32,6 +32,8 @@ pub enum Part {
     Immediate,
     /// One client stopped.
     Stopped,
+    /// Calls that return when the collector has the record.
+    Acknowledged,
     /// Half a minute as fast as possible, and ten minutes at a rate.
     Sustained,
 }
@@ -44,6 +46,7 @@ impl Part {
             Part::Sizes => "sizes",
             Part::Immediate => "immediate",
             Part::Stopped => "stopped",
+            Part::Acknowledged => "acknowledged",
             Part::Sustained => "sustained",
         }
     }
@@ -75,10 +78,23 @@ pub struct Ours {
     pub immediate: Option<f64>,
     /// True if a stopped client is waited for only as long as in an application.
     pub bounded: bool,
+    /// Grade that each call waits for, and the number of threads that make such calls.
+    pub acknowledged: Option<(&'static str, u16)>,
+    /// True if the collector's disk is the host's memory.
+    pub in_memory: bool,
 }
 
 /// Packets of a hundred, stored, as fast as possible.
-const STORED: Ours = Ours { stored: true, packet: 100, stopped: 0, rate: None, immediate: None, bounded: false };
+const STORED: Ours = Ours {
+    stored: true,
+    packet: 100,
+    stopped: 0,
+    rate: None,
+    immediate: None,
+    bounded: false,
+    acknowledged: None,
+    in_memory: false,
+};
 
 /// System that is measured.
 #[derive(Debug, Clone, Copy)]
@@ -130,6 +146,7 @@ impl Ours {
             rate: self.rate,
             immediate: self.immediate,
             bounded: self.bounded,
+            acknowledged: self.acknowledged,
         }
     }
 }
@@ -174,6 +191,21 @@ pub fn cells(clients: &[usize], sizes: &[usize], times: Times) -> Vec<Cell> {
         clients,
         size: RECORD,
         seconds: times.seconds * 2.0,
+    }));
+    let calls = |grade, callers, in_memory| Ours { acknowledged: Some((grade, callers)), in_memory, ..STORED };
+    let calls = [
+        ("kept", calls("kept", 1, false)),
+        ("kept-16-threads", calls("kept", 16, false)),
+        ("kept-in-memory", calls("kept", 1, true)),
+        ("received", calls("received", 1, false)),
+    ];
+    cells.extend(calls.map(|(name, ours)| Cell {
+        part: Part::Acknowledged,
+        name,
+        what: What::Ours(ours),
+        clients: 0,
+        size: RECORD,
+        seconds: times.seconds,
     }));
     cells
 }

@@ -14,7 +14,7 @@ pub fn render(rows: &[Row], disk_mb_per_s: f64) -> String {
             text.push('\n');
         }
     };
-    for part in [Part::Clients, Part::Sizes, Part::Immediate, Part::Stopped, Part::Sustained] {
+    for part in [Part::Clients, Part::Sizes, Part::Immediate, Part::Stopped, Part::Acknowledged, Part::Sustained] {
         add(of_part(part, rows));
     }
     add(paper::table(rows));
@@ -29,10 +29,14 @@ fn of_part(part: Part, rows: &[Row]) -> Option<Table> {
         return None;
     }
     let timed = rows.iter().any(|row| row.immediate.is_some());
+    let called = rows.iter().any(|row| row.acknowledged.is_some());
     let waiting = part == Part::Sustained;
     let mut headings = vec![part.name(), "clients", "size", "records/s", "MB/s"];
     if timed {
         headings.push("immediate p50, p99, longest ms");
+    }
+    if called {
+        headings.push("call p50, p99, longest ms");
     }
     if waiting {
         headings.push("waiting at most, on average MB");
@@ -47,9 +51,9 @@ fn of_part(part: Part, rows: &[Row]) -> Option<Table> {
             count(row.records_per_s),
             count(row.records_per_s * row.size as f64 / 1e6),
         ];
-        if timed {
+        for (_, times) in [(timed, row.immediate), (called, row.acknowledged)].into_iter().filter(|(is_shown, _)| *is_shown) {
             let ms = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{:.2}", us / 1e3));
-            let times = row.immediate.map(|times| [times.p50_us, times.p99_us, times.max_us].map(ms).join(", "));
+            let times = times.map(|times| [times.p50_us, times.p99_us, times.max_us].map(ms).join(", "));
             cells.push(times.unwrap_or_default());
         }
         if waiting {
@@ -86,7 +90,7 @@ mod tests {
         let outcome = Outcome { per_second: 1e6, sent: 10, lost: 3, wire: Some(2600), ..Outcome::default() };
         let rows: Vec<Row> = cells.iter().map(|cell| Row::peer(cell, &outcome)).collect();
         let text = render(&rows, 500.0);
-        for heading in ["clients ", "sizes ", "immediate ", "stopped ", "the paper's tests ", "goal "] {
+        for heading in ["clients ", "sizes ", "immediate ", "stopped ", "acknowledged ", "the paper's tests ", "goal "] {
             assert!(text.lines().any(|line| line.starts_with(heading)), "{heading}: {text}");
         }
         assert!(text.contains("LOST 3") && text.contains("-, 260, -") && !text.contains("sustained "), "{text}");

@@ -40,6 +40,8 @@ pub struct Row {
     pub disk: Option<f64>,
     /// Time of immediate records to a client, in microseconds.
     pub immediate: Option<Immediate>,
+    /// Time of acknowledged calls, in microseconds.
+    pub acknowledged: Option<Immediate>,
     /// Records that waited for the commit.
     pub backlog: Option<Backlog>,
     /// True if the requested rate was kept.
@@ -66,6 +68,7 @@ impl Row {
             bus: said.bytes("bus"),
             disk: said.bytes("disk"),
             immediate: said.immediate(),
+            acknowledged: said.acknowledged(),
             backlog: said.backlog(),
             rate_kept: said.rate_kept(),
             ..Row::of(cell)
@@ -109,6 +112,7 @@ impl Row {
             bus: None,
             disk: None,
             immediate: None,
+            acknowledged: None,
             backlog: None,
             rate_kept: None,
         }
@@ -157,6 +161,7 @@ impl Row {
             "bus_bytes_per_record": self.bus,
             "disk_bytes_per_record": self.disk,
             "immediate": self.immediate,
+            "acknowledged": self.acknowledged,
             "backlog": self.backlog,
             "rate_kept": self.rate_kept,
         })

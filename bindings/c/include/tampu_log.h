@@ -66,6 +66,36 @@ int32_t tampu_log_flush_to_archive(const tampu_logger *logger, uint32_t timeout_
  * closed; it must be quick, and may log. 0, or -1: failed, and `told` is never called. */
 int32_t tampu_log_when_kept(const tampu_logger *logger, uint32_t timeout_ms, void (*told)(void *user, int32_t kept), void *user);
 
+/* What a program waits for. */
+enum tampu_log_grade {
+    /* A collector has the records in its memory and will commit them. If the collector dies before that, they come again from this
+     * process or from its log rings, as long as this host runs. */
+    TAMPU_LOG_RECEIVED = 1,
+    /* A collector has committed them: they are on its disk. */
+    TAMPU_LOG_KEPT = 2
+};
+
+/* What has become of records; above 0 the grade that was asked for is reached. */
+enum tampu_log_outcome {
+    /* The bus no longer had them when a collector asked for them. */
+    TAMPU_LOG_IS_LOST = -3,
+    /* This process could not send them, for instance because they were too long. */
+    TAMPU_LOG_IS_REFUSED = -2,
+    /* The time is over, or the logging ends: nothing is known yet. A collector may get them later. */
+    TAMPU_LOG_IS_UNCONFIRMED = 0,
+    TAMPU_LOG_IS_RECEIVED = 1,
+    TAMPU_LOG_IS_KEPT = 2
+};
+
+/* Waits until a collector has everything published before in this grade of enum tampu_log_grade, at most `timeout_ms`. A value of
+ * enum tampu_log_outcome, or -1: failed. */
+int32_t tampu_log_wait(const tampu_logger *logger, int32_t grade, uint32_t timeout_ms);
+
+/* As tampu_log_when_kept, for any grade: `told` is called once, with a value of enum tampu_log_outcome. After each statement, it is a
+ * callback for each record. 0, or -1: failed, and `told` is never called. */
+int32_t tampu_log_when(const tampu_logger *logger, int32_t grade, uint32_t timeout_ms, void (*told)(void *user, int32_t outcome),
+                       void *user);
+
 /* 1: logged records survive the process. 0: the run-time directory cannot be used, tampu_log_last_error() has the reason, and
  * unsent records end with the process. -1: failed. */
 int32_t tampu_log_survives(const tampu_logger *logger);

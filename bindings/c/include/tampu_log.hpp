@@ -58,6 +58,18 @@ enum class Level : std::uint8_t {
     Off = TAMPU_LOG_OFF,
 };
 
+// What a program waits for: a collector's memory, or its disk. See enum tampu_log_grade.
+enum class Grade : std::int32_t { Received = TAMPU_LOG_RECEIVED, Kept = TAMPU_LOG_KEPT };
+
+// What has become of records. See enum tampu_log_outcome.
+enum class Outcome : std::int32_t {
+    Lost = TAMPU_LOG_IS_LOST,
+    Refused = TAMPU_LOG_IS_REFUSED,
+    Unconfirmed = TAMPU_LOG_IS_UNCONFIRMED,
+    Received = TAMPU_LOG_IS_RECEIVED,
+    Kept = TAMPU_LOG_IS_KEPT,
+};
+
 // A failure, with the text of tampu_log_last_error().
 struct Failure : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -130,6 +142,23 @@ public:
             (*told)(is_kept == 1);
         };
         check(tampu_log_when_kept(handle_, timeout_ms, call, kept.get()) == 0);
+        kept.release();
+    }
+    // Waits until a collector has everything published before in this grade, at most so long; returns what has become of it.
+    Outcome wait_until(Grade grade, std::uint32_t timeout_ms) const {
+        const std::int32_t outcome = tampu_log_wait(handle_, static_cast<std::int32_t>(grade), timeout_ms);
+        check(outcome != -1);
+        return static_cast<Outcome>(outcome);
+    }
+    // As when_kept, for any grade, with what has become of the records.
+    void when(Grade grade, std::uint32_t timeout_ms, std::function<void(Outcome)> told) const {
+        using Told = std::function<void(Outcome)>;
+        auto kept = std::make_unique<Told>(std::move(told));
+        const auto call = [](void *user, std::int32_t outcome) {
+            const std::unique_ptr<Told> told(static_cast<Told *>(user));
+            (*told)(static_cast<Outcome>(outcome));
+        };
+        check(tampu_log_when(handle_, static_cast<std::int32_t>(grade), timeout_ms, call, kept.get()) == 0);
         kept.release();
     }
     // Returns true if logged records survive the process; they do not if the run-time directory cannot be used.

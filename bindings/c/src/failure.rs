@@ -28,6 +28,8 @@ pub enum Failure {
     Open(#[from] OpenError),
     #[error("{0} is not a level: they are 1 to 11 without 7, and 99 is off for a threshold")]
     Level(i32),
+    #[error("the grade {0}: TAMPU_LOG_RECEIVED (1) and TAMPU_LOG_KEPT (2) are the only ones")]
+    Grade(i32),
     #[error("a log statement of {names} names has only {arguments} arguments, and 64 at most are possible")]
     Arguments { arguments: usize, names: usize },
     #[error("a payload of {0} bytes is longer than any call's")]

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
-use tampu_log::{LogSettings, Logger};
+use tampu_log::{LogSettings, Logger, Outcome};
 use tampu_ring::RingStorage;
 use tampu_types::SourceName;
 
 use crate::{
     failure::{Failure, guarded, mention},
+    grade::{Grade, outcome_number},
     string,
 };
 
@@ -80,8 +81,8 @@ pub unsafe extern "C" fn tampu_log_flush_to_archive(handle: *const Handle, timeo
     guarded(-1, || Ok(unsafe { logger(handle) }?.flush_to_archive(Duration::from_millis(timeout_ms.into())).into()))
 }
 
-/// Function of C that is told whether records are kept.
-type Told = unsafe extern "C" fn(user: *mut c_void, kept: i32);
+/// Function of C that is told whether records are kept, or what has become of them.
+type Told = unsafe extern "C" fn(user: *mut c_void, outcome: i32);
 
 /// Pointer of the caller that goes back to its function on another thread.
 struct User(*mut c_void);
@@ -110,6 +111,47 @@ pub unsafe extern "C" fn tampu_log_when_kept(
         };
         // SAFETY: by the caller.
         unsafe { logger(handle) }?.when_kept(Duration::from_millis(timeout_ms.into()), tell);
+        Ok(0)
+    })
+}
+
+/// Waits until a collector has all earlier records in this grade. Returns what has become of them, from
+/// `enum tampu_log_outcome`; -1 for an unknown grade.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_wait(handle: *const Handle, grade: i32, timeout_ms: u32) -> i32 {
+    guarded(-1, || {
+        let Grade(grade) = Grade::try_from(grade)?;
+        // SAFETY: by the caller.
+        Ok(outcome_number(unsafe { logger(handle) }?.wait_until(grade, Duration::from_millis(timeout_ms.into()))))
+    })
+}
+
+/// Calls `told` later, once, with what has become of all earlier records. Returns 0.
+///
+/// # Safety
+/// `handle` is NULL or open. `told` may be called on another thread with `user`, also after the handle was closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_when(
+    handle: *const Handle,
+    grade: i32,
+    timeout_ms: u32,
+    told: Option<Told>,
+    user: *mut c_void,
+) -> i32 {
+    guarded(-1, || {
+        let told = told.ok_or(Failure::Null("the function"))?;
+        let Grade(grade) = Grade::try_from(grade)?;
+        let user = User(user);
+        let tell = move |outcome: Outcome| {
+            let user = user;
+            // SAFETY: by the caller.
+            unsafe { told(user.0, outcome_number(outcome)) }
+        };
+        // SAFETY: by the caller.
+        unsafe { logger(handle) }?.when(grade, Duration::from_millis(timeout_ms.into()), tell);
         Ok(0)
     })
 }

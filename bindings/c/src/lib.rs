@@ -23,6 +23,7 @@ pub mod bulk;
 pub mod derive;
 pub mod failure;
 pub mod front;
+mod grade;
 pub mod handle;
 pub mod level;
 mod place;

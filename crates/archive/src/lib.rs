@@ -279,6 +279,9 @@ pub trait Archive: Send + Sync + 'static {
     /// Returns the ticket up to which everything is durable.
     fn committed(&self) -> u64;
 
+    /// Has the samples that wait committed without waiting for more: a caller waits for them. Does not wait itself.
+    fn hurry(&self) {}
+
     /// Calls `told` with the ticket after every commit, on the archive's own worker. The callback must be quick.
     fn on_commit(&self, told: Told);
 

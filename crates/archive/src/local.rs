@@ -217,6 +217,14 @@ impl Archive for LocalArchive {
         self.shared.committed.load(Ordering::Acquire)
     }
 
+    fn hurry(&self) {
+        let mut gathering = self.shared.gathering();
+        if !gathering.group.is_empty() {
+            gathering.hurry = true;
+            self.shared.work.notify_one();
+        }
+    }
+
     fn on_commit(&self, told: Told) {
         self.shared.told.lock().push(told);
     }

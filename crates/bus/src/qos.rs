@@ -100,6 +100,16 @@ impl Hold {
     }
 }
 
+/// Grade of an acknowledgement: how safe a sample is at the readers that keep samples for good ([`Hold::Full`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Grade {
+    /// It is in the reader's memory. If the reader dies before its commit, the sample comes from the writer's cache again,
+    /// as long as the writer has it.
+    Received,
+    /// The reader has acknowledged it: it is on the reader's disk.
+    Kept,
+}
+
 /// Quality of service of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderQos {

@@ -38,7 +38,7 @@ use crate::{
     qos::{Ack, ReaderQos},
     shared::ProgressPage,
     wire::{
-        batch::{FLAG_ANSWER, Piece, sample_at},
+        batch::{FLAG_ANSWER, FLAG_RECEIPT, FLAG_SOON, Piece, sample_at},
         keys::ReaderInfo,
     },
 };
@@ -275,6 +275,7 @@ impl Reader {
             received: current.arrival.received,
             clock: current.header.clock,
             tai_offset: current.header.tai_offset,
+            soon: current.header.flags & FLAG_SOON != 0,
             payload: Payload { place },
         }))
     }
@@ -287,6 +288,15 @@ impl Reader {
         if let (Some(stream_state), Some(to), Ack::OnTake) = (stream_state, gap.to, self.core.qos.ack) {
             self.core.acknowledge(&stream_state, to, 0);
         }
+    }
+
+    /// Reports that the sample returned last, and all before it, are in the application's memory. It is for an application
+    /// that acknowledges later, after its own commit ([`crate::Grade::Received`]).
+    pub fn note_received(&self) {
+        let Some(current) = &self.current else { return };
+        let is_last = current.sequence == current.arrival.next;
+        let at_once = is_last && current.header.flags & FLAG_RECEIPT != 0;
+        self.core.received(&current.stream_state, current.sequence, at_once);
     }
 
     /// Acknowledges everything before `next` of a stream. With [`Ack::Manual`], call it after the application's own

@@ -7,4 +7,5 @@ mod progress;
 mod reused;
 
 pub(crate) use batches::{BatchRing, BatchView, size_for};
+pub use progress::Wake;
 pub(crate) use progress::{Progress, ProgressPage, Watch, whose};

@@ -31,6 +31,7 @@ use crate::{
     shared::BatchRing,
 };
 
+mod awaited;
 mod budget;
 mod loans;
 mod matched;
@@ -95,6 +96,7 @@ pub struct WriterStats {
 }
 
 type OnDelivery = Box<dyn Fn(u64) + Send + Sync>;
+type OnWord = Box<dyn Fn() + Send + Sync>;
 
 /// The ring for batches that readers on this host can map.
 enum Batches {
@@ -157,6 +159,7 @@ pub(crate) struct Stream {
     answer_now: AtomicBool,
     pub closed: AtomicBool,
     on_delivery: OnceLock<OnDelivery>,
+    on_word: OnceLock<OnWord>,
     delivered: AtomicU64,
     batches: AtomicU64,
     waited: AtomicU64,
@@ -180,7 +183,7 @@ impl Writer {
     ///
     /// Waits for readers at most the topic's `max_wait`, in total.
     pub fn write(&self, sample: &[u8]) -> Result<Written, WriteError> {
-        self.stream.write(sample, false)
+        self.stream.write(sample, false, None)
     }
 
     /// Shares the time to wait for readers with another writer: both together wait at most its `max_wait` of every
@@ -192,7 +195,7 @@ impl Writer {
 
     /// Writes a sample that is sent at once.
     pub fn write_urgent(&self, sample: &[u8]) -> Result<Written, WriteError> {
-        self.stream.write(sample, true)
+        self.stream.write(sample, true, None)
     }
 
     /// Lends memory for a sample that readers on this host will map instead of receiving a copy.

@@ -63,9 +63,16 @@ fn acknowledgements() {
         linked: true,
         attached: false,
         slot: 3,
+        received: 0,
     };
     let acknowledgement = Acknowledgement { from: incarnation(), marks: vec![mark] };
     let dump = hex_dump(PAGE, 1);
+    same(&acknowledgement.encode(), &dump);
+    assert_eq!(Control::decode(&dump), Ok(Control::Acknowledgement(acknowledgement)));
+
+    let mark = Mark { reader: 1, stream: 2, next: 1_000_003, received: 1_000_005, ..Mark::default() };
+    let acknowledgement = Acknowledgement { from: incarnation(), marks: vec![mark] };
+    let dump = hex_dump(PAGE, 2);
     same(&acknowledgement.encode(), &dump);
     assert_eq!(Control::decode(&dump), Ok(Control::Acknowledgement(acknowledgement)));
 }
@@ -73,12 +80,12 @@ fn acknowledgements() {
 #[test]
 fn refetches_and_shelves() {
     let refetch = Refetch { stream: 2, from: 999_500, to: 1_000_000, limit: 4 << 20 };
-    let dump = hex_dump(PAGE, 2);
+    let dump = hex_dump(PAGE, 3);
     same(&refetch.encode(), &dump);
     assert_eq!(Refetch::decode(&dump), Ok(refetch));
 
     let shelf = Shelf { stream: 2, lowest: 999_000, next: 1_000_003 };
-    let dump = hex_dump(PAGE, 3);
+    let dump = hex_dump(PAGE, 4);
     same(&shelf.encode(), &dump);
     assert_eq!(Shelf::decode(&dump), Some(shelf));
 }
@@ -104,7 +111,7 @@ fn batches_elsewhere() {
     header.encode(8112, &mut batch);
     batch.resize(8192, 7);
     let place = Loaned { position: 1 << 33, place: 2048, length: 8192 };
-    let dump = hex_dump(PAGE, 5);
+    let dump = hex_dump(PAGE, 6);
     same(&elsewhere(&batch, place), &dump);
     let (found, body) = BatchHeader::decode(&dump).unwrap();
     assert_eq!(found, BatchHeader { flags: FLAG_ELSEWHERE, ..header });
@@ -117,7 +124,7 @@ fn bodies() {
     let mut body = BytesMut::new();
     put_sample(&mut body, b"hello");
     put_loaned(&mut body, lent);
-    let dump = hex_dump(PAGE, 4);
+    let dump = hex_dump(PAGE, 5);
     same(&body, &dump);
     assert_eq!(sample_at(&dump, 0), Ok((Piece::Bytes(b"hello"), 12)));
     assert_eq!(sample_at(&dump, 12), Ok((Piece::Loaned(lent), dump.len())));

@@ -17,6 +17,7 @@ use crate::commands::Tampu;
 const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("about", "", "KIND", "Entries that a rule is about"),
     ("abs", "", "BAND", "Absolute threshold of a change"),
+    ("acknowledged", "", "GRADE", "Who must have the records: all readers, the collector's disk, or its memory"),
     ("add", "", "LOGIN", "A user who joins a group"),
     ("admin", "", "", "Administrator of the logbook"),
     ("after", "", "PLACE", "Place of the previous page's last result"),
@@ -50,6 +51,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("bus", "", "ADDRESS", "Address of a hub on the bus, beside that of its logbook"),
     ("by", "", "NAME, NAME,...", "Field or attribute to group by"),
     ("bytes", "", "SIZE", "Amount of data after which a measurement ends"),
+    ("callers", "", "N", "Number of threads that make calls"),
     ("central", "", "", "Level of published records"),
     ("certificates", "", "DIR", "Directory of this host's certificates"),
     ("change", "", "NUMBER", "Change whose lines are shown"),

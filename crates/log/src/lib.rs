@@ -42,7 +42,7 @@ pub mod spool;
 
 use tampu_archive::framed;
 
-pub use logger::{LogSettings, Logger, Threshold};
+pub use logger::{Grade, LogSettings, Logger, Outcome, Threshold};
 #[doc(hidden)]
 pub use tampu_text as text;
 pub use tampu_types::Level;

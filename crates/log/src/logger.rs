@@ -29,7 +29,8 @@
 //! | output of packets | `packet_sink`, `bus_sink` |
 //! | text on a terminal or in a file | [`local`] |
 //! | levels read and set from outside | [`control`] |
-//! | calls that wait until their record is kept | `acknowledged` |
+//! | waits until records are kept or received, and functions called later | `confirm`, `promises`, `outcome` |
+//! | calls that do this for their own record | `acknowledged` |
 //! | readers that temporarily see records below the thresholds | [`attach`] |
 //! | settings from a file and the environment, and their precedence | [`config`] |
 //! | rate and repeat limits | [`repeat`], `throttle`, `rate_limits` |
@@ -43,6 +44,7 @@ pub(crate) mod bus_sink;
 pub(crate) mod clock;
 pub(crate) mod command_queue;
 pub mod config;
+pub(crate) mod confirm;
 pub mod control;
 pub(crate) mod drain_batches;
 pub(crate) mod ffi;
@@ -52,6 +54,7 @@ pub(crate) mod identity;
 pub(crate) mod levels;
 pub(crate) mod load;
 pub mod local;
+pub(crate) mod outcome;
 pub(crate) mod packet;
 pub(crate) mod packet_builder;
 pub(crate) mod packet_sink;
@@ -67,13 +70,15 @@ pub(crate) mod stream;
 pub(crate) mod threshold;
 pub(crate) mod throttle;
 
-pub use acknowledged::Acknowledged;
+pub use acknowledged::{Acknowledged, Reporting};
 pub use bus_sink::{LOG_BATCH, default_qos, qos_of, topic_of};
 pub use ffi::{Claim, FfiContext, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};
 pub use load::{Variables, variable};
+pub use outcome::Outcome;
 pub use settings::{BadSettings, LogSettings, Reread};
 pub use stats::LoggerStats;
+pub use tampu_bus::Grade;
 pub use tampu_ring::RingStorage;
 pub use threshold::Threshold;
 

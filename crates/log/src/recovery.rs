@@ -181,7 +181,7 @@ impl Recoverer {
         last: &mut HashMap<usize, u64>,
         directory: &Path,
     ) -> Result<(), NotRecovered> {
-        let published = self.sink.publish(renderer.packets.key(stream), false, packet);
+        let published = self.sink.publish(renderer.packets.key(stream), false, None, packet);
         let number =
             published.map_err(|(Refused::NotYet(why) | Refused::Never(why))| NotRecovered::Bus(directory.to_owned(), why))?;
         last.insert(stream, number);

@@ -13,7 +13,7 @@
 //! | a ring whose writer reclaims memory, and its readers | [`RingMemory`], [`RingView`] |
 //! | the free, lent and published bytes of such a ring | [`LoanRing`] |
 //! | files that are shortened under a mapping | [`survive_truncation`], [`lost_pages`] |
-//! | sleeping until a word changes | [`futex_wait`], [`futex_wake`] |
+//! | sleeping until a word changes | [`futex_wait`], [`futex_wait_any`], [`futex_wake`] |
 //!
 //! Decision: a mapping returns shared atomics by type ([`Mapping::words`]), and octets only as a pointer or through a
 //! closure. A slice that lives longer is `unsafe` to get, because another process may write to it. Rejected: `&[u8]` of
@@ -49,7 +49,7 @@ mod words;
 
 pub use fault::{lost_pages, survive_truncation};
 pub use file::{create_reserved, create_sealed, create_unnamed, is_shrink_sealed};
-pub use futex::{futex_wait, futex_wake};
+pub use futex::{futex_wait, futex_wait_any, futex_wake};
 pub use loans::{LOAN_ALIGNMENT, LOANS_AT, Lease, LoanRing, LoanRoom};
 pub use mapping::Mapping;
 pub use mirrored::MirroredRing;

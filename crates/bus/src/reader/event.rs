@@ -35,6 +35,8 @@ pub struct Sample<'a> {
     pub clock: ClockState,
     /// TAI - UTC at the writer in seconds, 0 if unknown.
     pub tai_offset: i16,
+    /// True if a caller at the writer waits until the sample is committed.
+    pub soon: bool,
     /// Octets of the sample.
     pub payload: Payload<'a>,
 }

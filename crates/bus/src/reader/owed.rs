@@ -67,6 +67,7 @@ impl Core {
             linked: stream_state.linked.load(Ordering::Acquire),
             attached: slot.is_some() && stream_state.attached.load(Ordering::Acquire),
             slot: slot.unwrap_or(0),
+            received: stream_state.received.load(Ordering::Acquire),
         }
     }
 
@@ -88,6 +89,15 @@ impl Core {
         }
         if self.qos.ack == Ack::OnTake {
             self.acknowledge(stream_state, next, weight);
+        }
+    }
+
+    /// Notes that the application has everything before `next` in its memory. With `at_once`, a writer that does not read
+    /// this in shared memory gets a message.
+    pub(super) fn received(&self, stream_state: &StreamState, next: u64, at_once: bool) {
+        stream_state.receive(next);
+        if at_once && !stream_state.watched.load(Ordering::Acquire) {
+            self.tell(stream_state.info.incarnation, vec![self.mark(stream_state, false)]);
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct StreamState {
     pub info: std::sync::Arc<StreamInfo>,
     /// First sample that the application has not finished.
     pub taken: AtomicU64,
+    /// First sample that the application does not have in its memory, as far as it has said.
+    pub received: AtomicU64,
     /// Bytes finished since the last acknowledgement.
     pub unacked: AtomicUsize,
     pub credit: AtomicUsize,
@@ -66,6 +68,7 @@ impl StreamState {
             ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT), RingView::is_lost),
             batches: Mapped::at(file("batches"), BatchView::open, BatchView::is_lost),
             taken: AtomicU64::new(0),
+            received: AtomicU64::new(0),
             unacked: AtomicUsize::new(0),
             credit: AtomicUsize::new(usize::MAX),
             owes: AtomicBool::new(false),
@@ -86,6 +89,15 @@ impl StreamState {
             progress.reach(next);
         }
         news
+    }
+
+    /// Notes that the application has everything before `next` in its memory.
+    pub fn receive(&self, next: u64) {
+        if self.received.fetch_max(next, Ordering::AcqRel) < next
+            && let Some(progress) = &self.progress
+        {
+            progress.receive(next);
+        }
     }
 
     /// Returns this reader's slot, unless its page was shortened by another process: then messages carry the progress.

@@ -12,7 +12,8 @@
 //! | magic   | slots    | asleep | futex   | news | slot 1     | slot 2     |      in the host's byte order
 //! | u64     | u64      | u32    | u32     | u64 4|            |            |
 //! +---------+----------+--------+---------+------+------------+------------+--
-//! slot: u64 next (written by the reader) | u64 wake_at | u64 whose | u32 futex | zeros to 64 bytes
+//! slot: u64 next (written by the reader) | u64 wake_at | u64 whose | u32 futex | u32 0 | u64 received (written by the
+//! reader) | u64 wake_at_received | zeros to 64 bytes
 //! ```
 //! `whose` names the stream (see [`whose`]): a slot may be reused while a former writer still reads it.
 //!
@@ -35,7 +36,7 @@ use std::{
 use tampu_shm::{Mapping, create_reserved, futex_wait, futex_wake, shared_words};
 use tampu_types::Incarnation;
 
-use crate::links::lock;
+use crate::{links::lock, qos::Grade};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tampuprg");
 const SLOT: usize = 64;
@@ -63,6 +64,8 @@ shared_words! {
         wake_at: AtomicU64,
         whose: AtomicU64,
         futex: AtomicU32,
+        received: AtomicU64,
+        wake_at_received: AtomicU64,
     }
 }
 
@@ -121,6 +124,8 @@ impl ProgressPage {
         place.whose.store(whose, Ordering::SeqCst);
         place.next.store(0, Ordering::SeqCst);
         place.wake_at.store(NEVER, Ordering::SeqCst);
+        place.received.store(0, Ordering::SeqCst);
+        place.wake_at_received.store(NEVER, Ordering::SeqCst);
         Some(Progress { page: self.clone(), number })
     }
 
@@ -180,12 +185,24 @@ impl Progress {
     pub fn reach(&self, next: u64) {
         let place = self.page.page.place(self.number);
         let reached = place.next.fetch_max(next, Ordering::SeqCst).max(next);
-        if reached >= place.wake_at.load(Ordering::SeqCst) {
-            place.wake_at.store(NEVER, Ordering::SeqCst);
-            place.futex.fetch_add(1, Ordering::SeqCst);
-            // If this fails, the writer wakes by its timeout.
-            futex_wake(&place.futex, i32::MAX as u32);
-        }
+        wake_at(&place.wake_at, reached, &place.futex);
+    }
+
+    /// Notes that the reader has all samples before `next` in its memory.
+    pub fn receive(&self, next: u64) {
+        let place = self.page.page.place(self.number);
+        let received = place.received.fetch_max(next, Ordering::SeqCst).max(next);
+        wake_at(&place.wake_at_received, received, &place.futex);
+    }
+}
+
+/// Wakes the writer if it waits for a sample before `reached`.
+fn wake_at(awaited: &AtomicU64, reached: u64, futex: &AtomicU32) {
+    if reached >= awaited.load(Ordering::SeqCst) {
+        awaited.store(NEVER, Ordering::SeqCst);
+        futex.fetch_add(1, Ordering::SeqCst);
+        // If this fails, the writer wakes by its timeout.
+        futex_wake(futex, i32::MAX as u32);
     }
 }
 
@@ -228,6 +245,26 @@ impl Watch {
         (place.whose.load(Ordering::SeqCst) == self.whose).then_some(next)
     }
 
+    /// Returns the first sample that the reader does not have in its memory. An earlier release of the reader leaves it
+    /// at 0.
+    pub fn received(&self) -> u64 {
+        self.page.place(self.slot).received.load(Ordering::SeqCst)
+    }
+
+    /// Begins a wait until the reader has `target` in its memory, or has finished it. Returns the word that changes
+    /// then; `None` if it has.
+    pub fn arm(&self, target: u64, grade: Grade) -> Option<Wake> {
+        let place = self.page.place(self.slot);
+        let expected = place.futex.load(Ordering::SeqCst);
+        place.wake_at.store(target, Ordering::SeqCst);
+        if grade == Grade::Received {
+            place.wake_at_received.store(target, Ordering::SeqCst);
+        }
+        let reached = place.next.load(Ordering::SeqCst);
+        let reached = if grade == Grade::Received { reached.max(self.received()) } else { reached };
+        (reached < target).then(|| Wake { page: self.page.clone(), slot: self.slot, expected })
+    }
+
     /// Notifies the reader of new announcements of this writer.
     pub fn tell(&self) {
         let slot = self.slot as usize;
@@ -245,6 +282,20 @@ impl Watch {
         }
         // It returns early when the word changed meanwhile, or for a signal; the caller checks again.
         futex_wait(&place.futex, futex, timeout);
+    }
+}
+
+/// Word in shared memory that changes when a reader has come as far as a writer waits for.
+pub struct Wake {
+    page: Arc<Page>,
+    slot: u32,
+    expected: u32,
+}
+
+impl Wake {
+    /// Returns the word, and the value that it has until then.
+    pub fn word(&self) -> (&AtomicU32, u32) {
+        (&self.page.place(self.slot).futex, self.expected)
     }
 }
 
@@ -285,6 +336,34 @@ mod tests {
         assert_eq!(page.slot(8).unwrap().number, number, "slots are used again");
         assert_eq!(watch.next(), None, "by another stream");
         drop(other);
+    }
+
+    #[test]
+    fn a_writer_learns_what_a_reader_has_in_memory_before_it_is_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p");
+        let page = ProgressPage::create(path.clone()).unwrap();
+        let progress = page.slot(7).unwrap();
+        let watch = Watch::open(&path, progress.number, 7).unwrap();
+        let received = watch.arm(5, Grade::Received).unwrap();
+        let kept = watch.arm(5, Grade::Kept).unwrap();
+        let has_changed = |wake: &Wake| wake.word().0.load(Ordering::SeqCst) != wake.word().1;
+        progress.receive(4);
+        assert!(!has_changed(&received), "not as far as that");
+        progress.receive(5);
+        assert!(has_changed(&received) && watch.received() == 5 && watch.next() == Some(0));
+        // A further wait for what is finished is not ended by what is received.
+        drop(kept);
+        let kept = watch.arm(6, Grade::Kept).unwrap();
+        progress.receive(6);
+        assert!(!has_changed(&kept));
+        progress.reach(6);
+        assert!(has_changed(&kept) && watch.arm(6, Grade::Kept).is_none());
+        assert!(watch.arm(6, Grade::Received).is_none() && watch.arm(7, Grade::Received).is_some());
+        let number = progress.number;
+        drop(progress);
+        assert_eq!(page.slot(8).unwrap().number, number);
+        assert_eq!(watch.received(), 0, "another stream begins anew");
     }
 
     #[test]

@@ -21,6 +21,14 @@ pub const FLAG_ANSWER: u8 = 1;
 /// position.
 pub const FLAG_ELSEWHERE: u8 = 2;
 
+/// Bit of a batch header's flags: a caller waits until the batch is on a disk. A reader that commits in groups does not
+/// wait for more.
+pub const FLAG_SOON: u8 = 4;
+
+/// Bit of a batch header's flags: a caller waits until the batch is in the memory of a reader that keeps it. The reader
+/// reports this at once ([`Mark::received`](super::control::Mark)).
+pub const FLAG_RECEIPT: u8 = 8;
+
 /// Makes the message for a batch that lies elsewhere: its header, and its position.
 pub fn elsewhere(batch: &[u8], place: Loaned) -> Bytes {
     let header = BatchHeader::of_encoded(batch);

@@ -85,6 +85,9 @@ pub struct Mark {
     pub attached: bool,
     /// Slot of its progress page with the same position; 0 without a page.
     pub slot: u32,
+    /// First sample that its application has not taken into its memory. A position up to `next` says nothing more than
+    /// `next` does.
+    pub received: u64,
 }
 
 /// A control message.
@@ -139,6 +142,9 @@ impl Acknowledgement {
             out.push(low | high | u8::from(mark.attached) << 3);
             out.extend_from_slice(&mark.slot.to_le_bytes());
         }
+        if self.marks.iter().any(|mark| mark.received > mark.next) {
+            self.marks.iter().for_each(|mark| out.extend_from_slice(&mark.received.to_le_bytes()));
+        }
         out
     }
 }
@@ -160,7 +166,12 @@ impl Control {
         }
         if kind == ACKNOWLEDGEMENT {
             let count = cursor.u32("count")?;
-            let marks = (0..count).map(|_| decode_mark(&mut cursor)).collect::<Result<Vec<_>, _>>()?;
+            let mut marks = (0..count).map(|_| decode_mark(&mut cursor)).collect::<Result<Vec<_>, _>>()?;
+            // Earlier releases do not send these positions, and nobody sends them while they say nothing.
+            for mark in &mut marks {
+                let Ok(received) = cursor.u64("mark's received") else { break };
+                mark.received = received;
+            }
             return Ok(Control::Acknowledgement(Acknowledgement { from, marks }));
         }
         Err(BadMessage::Senseless("kind"))
@@ -192,7 +203,7 @@ fn decode_mark(cursor: &mut Cursor<'_>) -> Result<Mark, BadMessage> {
     let (next, flags) = (cursor.u64("mark's next")?, cursor.u8("mark's flags")?);
     let slot = cursor.u32("mark's slot")?;
     let [needs_copies, leaving, linked, attached] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
-    Ok(Mark { reader, stream, next, needs_copies, leaving, linked, attached, slot })
+    Ok(Mark { reader, stream, next, needs_copies, leaving, linked, attached, slot, received: 0 })
 }
 
 #[cfg(test)]
@@ -225,9 +236,14 @@ mod tests {
     fn messages_lead_back() {
         assert_eq!(Control::decode(&heartbeat().encode()), Ok(Control::Heartbeat(heartbeat())));
         let mark =
-            Mark { reader: 1, stream: 2, next: 3, needs_copies: true, leaving: false, linked: true, attached: true, slot: 4 };
+            Mark { reader: 1, stream: 2, next: 3, needs_copies: true, linked: true, attached: true, slot: 4, ..Mark::default() };
         let acknowledgement = Acknowledgement { from: heartbeat().from, marks: vec![mark; 3] };
-        assert_eq!(Control::decode(&acknowledgement.encode()), Ok(Control::Acknowledgement(acknowledgement)));
+        let short = acknowledgement.encode();
+        assert_eq!(Control::decode(&short), Ok(Control::Acknowledgement(acknowledgement.clone())));
+        let marks = vec![mark, Mark { received: 9, ..mark }, Mark { received: 3, ..mark }];
+        let longer = Acknowledgement { marks, ..acknowledgement };
+        assert_eq!(longer.encode().len(), short.len() + 3 * 8, "an earlier release ignores what follows its marks");
+        assert_eq!(Control::decode(&longer.encode()), Ok(Control::Acknowledgement(longer)));
     }
 
     proptest! {

@@ -64,7 +64,7 @@ impl Stream {
         let mut lease = match space {
             Space::Heap(bytes) => {
                 self.copied_loans.fetch_add(1, Ordering::Relaxed);
-                return self.write(&bytes, false);
+                return self.write(&bytes, false, None);
             }
             Space::Shared(lease) => lease,
         };
@@ -75,7 +75,7 @@ impl Stream {
         if nobody_yet || !outbox.shares_memory() && outbox.matched() > 0 {
             drop(outbox);
             self.copied_loans.fetch_add(1, Ordering::Relaxed);
-            let written = self.write(lease.bytes(), false);
+            let written = self.write(lease.bytes(), false, None);
             self.settle_lease(&lease);
             return written;
         }

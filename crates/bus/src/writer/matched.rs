@@ -55,6 +55,8 @@ pub(super) struct Matched {
     /// First sample of its own part; earlier ones are history.
     pub start: u64,
     pub acked: u64,
+    /// First sample that its application does not have in its memory, as far as it has said.
+    pub received: u64,
     /// Position of `acked` in the stream of sealed bytes.
     pub acked_position: u64,
     /// True once it has answered. Until then it may not know of the stream.

@@ -15,9 +15,10 @@ use super::{
 };
 use crate::{
     clock::discipline::{self, Discipline},
-    qos::{History, Hold, Qos},
+    qos::{Grade, History, Hold, Qos},
+    shared::Watch,
     wire::{
-        batch::{self, FLAG_ANSWER, Loaned},
+        batch::{self, FLAG_ANSWER, FLAG_RECEIPT, FLAG_SOON, Loaned},
         refetch::{Refetch, Shelf},
     },
 };
@@ -67,6 +68,8 @@ pub(crate) struct Outbox {
     window: usize,
     /// End of the sealed bytes when the window was last halved.
     halved_at: u64,
+    /// Wishes of the callers that wait for a sample of the open batch, as flags of its header.
+    wishes: u8,
     /// Bytes sealed since the last request for acknowledgements.
     unasked: usize,
     cache: VecDeque<Kept>,
@@ -87,6 +90,8 @@ pub(crate) struct Outbox {
     receipt_from: u64,
     /// Position up to which a reader that stores samples on a disk has acknowledged.
     kept_to: u64,
+    /// Samples that left the cache before that.
+    lost_unkept: u64,
     /// Latest readers that left.
     departed: VecDeque<ReaderStatus>,
 }
@@ -127,6 +132,7 @@ impl Outbox {
             building_lent: 0,
             window,
             halved_at: 0,
+            wishes: 0,
             unasked: 0,
             cache: VecDeque::new(),
             cache_taken: 0,
@@ -139,6 +145,7 @@ impl Outbox {
             waiting_since: None,
             receipt_from: 0,
             kept_to: 0,
+            lost_unkept: 0,
             departed: VecDeque::new(),
         }
     }
@@ -217,6 +224,14 @@ impl Outbox {
         self.next() - 1
     }
 
+    /// Notes in the open batch that a caller waits for it.
+    pub fn wish(&mut self, grade: Grade) {
+        self.wishes |= match grade {
+            Grade::Received => FLAG_RECEIPT,
+            Grade::Kept => FLAG_SOON,
+        };
+    }
+
     /// Writes the quality of the clock into the open batch, if there is one.
     pub fn tell_clock(&mut self, discipline: Discipline) {
         if !self.is_empty() {
@@ -234,7 +249,7 @@ impl Outbox {
         self.look();
         // A watched reader need not be asked.
         let ask = self.unasked >= self.window / 2 && !self.readers.iter().all(|reader| reader.watch.is_some());
-        self.header.flags = if ask { FLAG_ANSWER } else { 0 };
+        self.header.flags = std::mem::take(&mut self.wishes) | if ask { FLAG_ANSWER } else { 0 };
         if ask {
             self.unasked = 0;
         }
@@ -292,6 +307,7 @@ impl Outbox {
             buffer.clear();
             self.spare.push(buffer);
         }
+        self.lost_unkept += oldest.next.saturating_sub(oldest.first.max(self.kept_to));
         let mut missed_from = oldest.next;
         for reader in self.readers.iter_mut().filter(|reader| reader.card.reliable && reader.acked < oldest.next) {
             let from = reader.acked.max(oldest.first);
@@ -337,6 +353,28 @@ impl Outbox {
         let of_collectors = keepers().filter(|reader| reader.card.hold == Hold::Full).map(|reader| reader.acked).min();
         let of_substitutes = keepers().filter(|reader| reader.card.hold == Hold::Interim).map(|reader| reader.acked).max();
         of_collectors.max(of_substitutes)
+    }
+
+    /// Returns the furthest position of a reader with a full hold; `None` while none has answered. A reader that has not
+    /// answered yet counts as being where it is to begin, which says nothing.
+    pub fn reached(&mut self, grade: Grade) -> Option<u64> {
+        self.look();
+        let position = |reader: &Matched| if grade == Grade::Kept { reader.acked } else { reader.received.max(reader.acked) };
+        self.keepers().map(position).max()
+    }
+
+    /// Returns the progress of the readers with a full hold, if all of them can be watched.
+    pub fn watches_of_keepers(&self) -> Vec<Watch> {
+        self.keepers().map(|reader| reader.watch.clone()).collect::<Option<Vec<_>>>().unwrap_or_default()
+    }
+
+    fn keepers(&self) -> impl Iterator<Item = &Matched> {
+        self.readers.iter().filter(|reader| reader.card.hold == Hold::Full && reader.heard)
+    }
+
+    /// Returns the number of samples that left the cache before a reader had put them on a disk.
+    pub fn lost_unkept(&self) -> u64 {
+        self.lost_unkept
     }
 
     /// Reports if a reliable reader has not acknowledged all sealed samples, or has not answered yet.

@@ -65,6 +65,9 @@ impl Stream {
         drop(outbox);
         // Also without news: a change that the writer has already seen is news to a thread that waits here.
         self.gate.open();
+        if let Some(tell) = self.on_word.get() {
+            tell();
+        }
         if self.delivered.fetch_max(delivered, Ordering::AcqRel) < delivered
             && let Some(tell) = self.on_delivery.get()
         {

@@ -19,7 +19,7 @@ use crate::{
     engine::Class,
     error::{BusError, WriteError},
     links::{Links, lock},
-    qos::Qos,
+    qos::{Grade, Qos},
     shared::{BatchRing, size_for},
     topic_settings::{QosTable, Subject},
     wire::batch,
@@ -81,6 +81,7 @@ impl Stream {
             answer_now: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             on_delivery: OnceLock::new(),
+            on_word: OnceLock::new(),
             delivered: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             waited: AtomicU64::new(0),
@@ -92,13 +93,16 @@ impl Stream {
         })
     }
 
-    pub(super) fn write(&self, sample: &[u8], urgent: bool) -> Result<Written, WriteError> {
+    pub(super) fn write(&self, sample: &[u8], urgent: bool, awaited: Option<Grade>) -> Result<Written, WriteError> {
         let limit = self.links.engine.limits().message.min(i32::MAX as usize) - 1024;
         if sample.len() > limit {
             return Err(WriteError::TooLong { length: sample.len(), limit });
         }
         let (mut outbox, begun) = self.admitted(sample.len());
         let sequence = outbox.append(sample);
+        if let Some(grade) = awaited {
+            outbox.wish(grade);
+        }
         self.send_if_due(&mut outbox, begun, urgent);
         Ok(Written { sequence, matched: self.matched.load(Ordering::Relaxed) })
     }

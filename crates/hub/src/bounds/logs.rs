@@ -13,9 +13,9 @@ pub(super) const BOUNDS: &[Bound] = &[
         "the call waits as long as its level allows; then the record is lost, counted by level and reported in the ring",
     ),
     bound(
-        "callers that wait to be told that their records are kept",
-        Constant("log/src/logger/promises.rs", "OPEN", "1024", "1024"),
-        "a further one is told at once that they are not known to be kept",
+        "callers that wait to be told what has become of their records",
+        Constant("log/src/logger/promises.rs", "OPEN", "16384", "16384 of each grade"),
+        "a further one is told at once that nothing is known of them",
     ),
     bound("threads with a log ring of their own (`max_rings`)", Other("256"), "further threads share a ring"),
     bound(

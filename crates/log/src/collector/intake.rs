@@ -79,7 +79,15 @@ impl Intake {
         self.store.shared.archive.on_commit(Box::new(move |_| alarm.ring()));
         while !self.store.is_stopping() {
             match self.reader.next(IDLE) {
-                Some(Event::Sample(sample)) => self.store.sample(&sample),
+                Some(Event::Sample(sample)) => {
+                    let soon = sample.soon;
+                    if self.store.sample(&sample) {
+                        if soon {
+                            self.store.shared.archive.hurry();
+                        }
+                        self.reader.note_received();
+                    }
+                }
                 Some(Event::Gap(gap)) => self.store.gap(gap),
                 Some(Event::Source(change)) => self.store.changed(&change),
                 None => {}
@@ -133,10 +141,12 @@ impl Store {
         self.shared.stopping.load(Ordering::Acquire)
     }
 
-    fn sample(&mut self, sample: &Sample<'_>) {
+    /// Takes a sample; returns whether the archive has its content in memory.
+    fn sample(&mut self, sample: &Sample<'_>) -> bool {
         let stream = sample.stream;
         if stream.type_tag == SPOOLED {
-            return self.spooled(sample);
+            self.spooled(sample);
+            return false;
         }
         let bytes = match sample.payload.bytes() {
             Some(bytes) => Cow::Borrowed(bytes),
@@ -145,7 +155,8 @@ impl Store {
                 // The writer has taken back the lent memory: the sample is lost as if it had been dropped.
                 Err(_) => {
                     let (from, to, why) = (sample.sequence, Some(sample.sequence + 1), LossReason::Dropped);
-                    return self.gap(Gap { stream: stream.clone(), from, to, why });
+                    self.gap(Gap { stream: stream.clone(), from, to, why });
+                    return false;
                 }
             },
         };
@@ -168,7 +179,8 @@ impl Store {
             let why = denied.to_string();
             let records = record_count(&bytes);
             self.shared.status.refused(&stream.source, records, &why);
-            return self.drop_sample(sample, &header, &bytes, records, why);
+            self.drop_sample(sample, &header, &bytes, records, why);
+            return false;
         }
         let packet = Packet {
             source: &stream.source,
@@ -181,7 +193,8 @@ impl Store {
         if let Err(over) = self.meters.admit(&packet) {
             let records = record_count(&bytes);
             self.shared.status.over_quota(&stream.source, records);
-            return self.drop_sample(sample, &header, &bytes, records, over.to_string());
+            self.drop_sample(sample, &header, &bytes, records, over.to_string());
+            return false;
         }
         let of_logs = stream.type_tag.id == TYPE_ID;
         let sifted = self.router.as_ref().filter(|_| of_logs).and_then(|router| router.sift(&bytes));
@@ -204,21 +217,21 @@ impl Store {
                 self.append(&Arrival { samples: &[], ..arrival }).unwrap_or_default()
             }
         };
-        if let Some(appended) = taken {
-            // A batch that was set aside counts towards the quota, too.
-            let records = (appended.records + appended.duplicates).max(1);
-            self.meters.charge(&packet, records, bytes.len() as u64);
-            self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
-            self.note_losses(&stream.source, &stream.topic, &bytes, &appended);
-            if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
-                self.to_route.push_back((appended.ticket, kept.to_vec()));
-            }
-            if let (Some(router), Some(sifted)) = (&self.router, sifted) {
-                self.shared.status.left_out(&stream.source, sifted.records);
-                router.route(sifted.left_out);
-            }
-            self.wait_for(&appended, stream, sample.sequence + 1);
+        let Some(appended) = taken else { return false };
+        // A batch that was set aside counts towards the quota, too.
+        let records = (appended.records + appended.duplicates).max(1);
+        self.meters.charge(&packet, records, bytes.len() as u64);
+        self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
+        self.note_losses(&stream.source, &stream.topic, &bytes, &appended);
+        if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
+            self.to_route.push_back((appended.ticket, kept.to_vec()));
         }
+        if let (Some(router), Some(sifted)) = (&self.router, sifted) {
+            self.shared.status.left_out(&stream.source, sifted.records);
+            router.route(sifted.left_out);
+        }
+        self.wait_for(&appended, stream, sample.sequence + 1);
+        true
     }
 
     /// Stores a sample of a spool: a packet as if it had arrived directly, except that the spool's stream advances.

@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_bus::{Grade, Wake};
 use tampu_ring::Drainer;
 use tampu_types::{Datum, Level, LogRecord, Time};
 
@@ -24,9 +25,10 @@ use crate::logger::{
     drain_batches::{DrainBatch, DrainBatches},
     fields::LoggerFields,
     local::{Printer, Unprinted},
+    outcome::Outcome,
     packet_builder::Sealed,
     packet_sink::{PacketSink, Refused},
-    promises::{Promises, Tell, answer},
+    promises::{Promises, answer},
     rate_limits::Notice,
     renderer::{LOSS_MESSAGE, RecordRenderer, RenderOutcome},
     shared::LoggerShared,
@@ -59,6 +61,8 @@ struct Backend {
     renderer: RecordRenderer,
     batches: DrainBatches,
     promises: Promises,
+    /// The most that callers wait for whose records are being sent.
+    awaited: Option<Grade>,
     /// Packets of the batch that is being drained.
     packets: Vec<(usize, u64)>,
     /// The packets themselves.
@@ -95,6 +99,7 @@ pub(crate) fn run(shared: Arc<LoggerShared>, mut sink: Box<dyn PacketSink>, drai
         renderer,
         batches: DrainBatches::new(overflow, half),
         promises: Promises::default(),
+        awaited: None,
         packets: Vec::new(),
         bytes: Vec::new(),
         drained: 0,
@@ -134,7 +139,7 @@ pub(crate) fn run(shared: Arc<LoggerShared>, mut sink: Box<dyn PacketSink>, drai
         nap = if busy { NAP } else { longer(nap) };
         if !busy {
             let pause = backend.pause().min(nap);
-            backend.drainer.sleep(pause);
+            backend.sleep(pause);
         }
     }
 }
@@ -284,10 +289,16 @@ impl Backend {
                     let outcome = self.renderer.take_whole(*record, reach);
                     count(&self.shared, &self.renderer, &mut self.urgent, outcome);
                 }
-                BackendCommand::Flush(timeout, tell) => self.flush(timeout, &tell, Self::deliver),
-                BackendCommand::Keep(timeout, tell) => self.flush(timeout, &tell, Self::keep),
-                BackendCommand::Tell(until, tell) => self.promise(until, tell),
+                BackendCommand::Flush(timeout, tell) => self.flush(timeout, &tell),
+                BackendCommand::Tell(grade, until, tell) => {
+                    self.promises.begin(grade, until, tell);
+                    self.awaited = self.awaited.max(Some(grade));
+                }
+                BackendCommand::Refused(tell) => answer(tell, Outcome::Refused),
             }
+        }
+        if self.awaited.is_some() {
+            self.promise();
         }
     }
 
@@ -320,29 +331,20 @@ impl Backend {
         self.write(false);
     }
 
-    fn promise(&mut self, until: Instant, tell: Tell) {
-        self.promises.begin(until, tell);
+    /// Sends everything that callers wait for, and notes what it is.
+    fn promise(&mut self) {
         self.send_all();
+        self.awaited = None;
         let refused = self.remainder.records > self.told_refused;
-        if self.promises.sent(&*self.sink, refused) && refused {
+        if self.promises.sent(&mut *self.sink, refused) && refused {
             self.told_refused = self.remainder.records;
         }
     }
 
-    fn deliver(&mut self, timeout: Duration) -> bool {
-        self.sink.flush(timeout)
-    }
-
-    fn keep(&mut self, timeout: Duration) -> bool {
-        // Nobody keeps records that were refused, which is told once.
-        let refused = std::mem::replace(&mut self.told_refused, self.remainder.records) < self.remainder.records;
-        self.sink.keep(timeout) && !refused
-    }
-
-    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
+    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
         let until = Instant::now() + timeout;
         self.send_all();
-        let flushed = wait(self, until.saturating_duration_since(Instant::now()));
+        let flushed = self.sink.flush(until.saturating_duration_since(Instant::now()));
         self.settle();
         // The asker may have stopped waiting.
         let _ = tell.send(flushed);
@@ -401,7 +403,7 @@ impl Backend {
         let urgent = self.shared.settings.immediate.passes(key.level);
         let records = u64::from(sealed.records);
         loop {
-            match self.sink.publish(&key, urgent, &sealed.bytes) {
+            match self.sink.publish(&key, urgent, self.awaited, &sealed.bytes) {
                 Ok(number) => {
                     self.shared.counters.published.fetch_add(records, Ordering::Relaxed);
                     self.shared.counters.by_level[key.level.ordinal()].fetch_add(records, Ordering::Relaxed);
@@ -427,7 +429,7 @@ impl Backend {
             }
             // Whoever waits for an answer gets it in time, also while nothing can be sent.
             self.promises.look(&*self.sink, Instant::now(), false);
-            self.shared.commands.take_late(Instant::now()).into_iter().for_each(|tell| answer(tell, false));
+            self.shared.commands.take_late(Instant::now()).into_iter().for_each(|tell| answer(tell, Outcome::Unconfirmed));
             let closing = || self.shared.commands.is_closing().then(|| Instant::now() + self.shared.settings.close_wait);
             self.give_up = self.give_up.or_else(closing);
         }
@@ -451,6 +453,13 @@ impl Backend {
                 self.drained += 1;
             }
         }
+    }
+
+    /// Sleeps until a command comes, a ring fills, or a collector has what a caller waits for.
+    fn sleep(&self, at_most: Duration) {
+        let wakes = self.promises.wakes(&*self.sink);
+        let words: Vec<_> = wakes.iter().map(Wake::word).collect();
+        self.drainer.sleep_beside(&words, at_most, || !self.shared.commands.is_empty());
     }
 
     /// Returns the time until there is work, unless the bell rings.
@@ -492,6 +501,12 @@ impl Backend {
             self.settle();
         }
         self.promises.look(&*self.sink, Instant::now(), true);
+        // A function that was told something may have asked again.
+        for command in self.shared.commands.take().0 {
+            if let BackendCommand::Tell(.., tell) | BackendCommand::Refused(tell) = command {
+                answer(tell, Outcome::Unconfirmed);
+            }
+        }
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use tampu_bus::{BusError, Hold, Participant, Qos, ReaderState, Subject, TypeTag, Writer, engine::Guard};
+use tampu_bus::{BusError, Grade, Participant, Qos, ReaderState, Subject, TypeTag, Wake, Writer, engine::Guard};
 use tampu_types::{Level, Partition, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
@@ -84,31 +87,6 @@ impl Outlet {
         }
     }
 
-    /// Waits until everything written has been committed by a collector; whether it has.
-    fn keep(&self, until: Instant) -> bool {
-        loop {
-            let begun = Instant::now();
-            // Returns as soon as all readers have acknowledged, which nearly always means the collector.
-            self.writer.flush(until.saturating_duration_since(begun).min(LOOK));
-            if self.is_kept(self.next) {
-                return true;
-            }
-            if Instant::now() >= until {
-                return false;
-            }
-            if begun.elapsed() < LOOK {
-                std::thread::sleep(LOOK - begun.elapsed().min(LOOK));
-            }
-        }
-    }
-
-    /// Returns whether a collector has committed everything before this number.
-    fn is_kept(&self, next: u64) -> bool {
-        let readers = self.writer.readers();
-        let mut keepers = readers.iter().filter(|reader| reader.hold == Hold::Full && reader.state != ReaderState::Gone);
-        next == 0 || keepers.any(|keeper| keeper.acked >= next)
-    }
-
     fn has_readers(&self) -> bool {
         self.writer.readers().iter().any(|reader| reader.state != ReaderState::Gone)
     }
@@ -132,6 +110,8 @@ pub(crate) struct BusSink {
     try_again: Option<(Instant, String)>,
     /// True if this host has, or had, a node.
     has_heir: bool,
+    /// True if the backend waits for the word of a reader. The next one wakes it.
+    is_waited: Arc<AtomicBool>,
 }
 
 impl BusSink {
@@ -154,6 +134,7 @@ impl BusSink {
             writers: HashMap::new(),
             try_again: None,
             has_heir: false,
+            is_waited: Arc::default(),
         }
     }
 
@@ -206,6 +187,14 @@ impl BusSink {
             let writer = participant
                 .writer_for(&subject, LOG_BATCH, default_qos(stream.level, self.immediate))
                 .map_err(|error| Refused::NotYet(error.to_string()))?;
+            if let Some(loggers) = self.loggers.clone() {
+                let is_waited = self.is_waited.clone();
+                writer.on_word(move || {
+                    if is_waited.swap(false, Ordering::AcqRel) {
+                        loggers.wake();
+                    }
+                });
+            }
             self.writers.insert(stream.clone(), Outlet { writer, next: 0 });
         }
         self.writers.get_mut(stream).ok_or_else(|| Refused::NotYet("no writer".to_owned()))
@@ -213,6 +202,10 @@ impl BusSink {
 }
 
 impl BusSink {
+    fn central(&self) -> impl Iterator<Item = (&StreamKey, &Outlet)> {
+        self.writers.iter().filter(|(stream, _)| stream.reach == Reach::Central)
+    }
+
     /// Returns whether a keeper of records reads this stream.
     pub fn is_heard(&mut self, stream: &StreamKey) -> bool {
         self.writer(stream).is_ok_and(|outlet| outlet.writer.kept().is_some())
@@ -235,9 +228,13 @@ impl PacketSink for BusSink {
         }
     }
 
-    fn publish(&mut self, stream: &StreamKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
+    fn publish(&mut self, stream: &StreamKey, urgent: bool, awaited: Option<Grade>, packet: &[u8]) -> Result<u64, Refused> {
         let outlet = self.writer(stream)?;
-        let written = if urgent { outlet.writer.write_urgent(packet) } else { outlet.writer.write(packet) };
+        let written = match awaited {
+            Some(grade) => outlet.writer.write_awaited(packet, grade),
+            None if urgent => outlet.writer.write_urgent(packet),
+            None => outlet.writer.write(packet),
+        };
         let sequence = written.map_err(|error| Refused::Never(error.to_string()))?.sequence;
         outlet.next = sequence + 1;
         Ok(sequence)
@@ -264,18 +261,26 @@ impl PacketSink for BusSink {
         self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0
     }
 
-    fn keep(&mut self, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
-        let mut central = self.writers.iter().filter(|(stream, _)| stream.reach == Reach::Central);
-        central.all(|(_, outlet)| outlet.keep(until))
+    fn published(&mut self) -> Vec<(StreamKey, u64)> {
+        let publish = |(stream, outlet): (&StreamKey, &Outlet)| {
+            outlet.writer.send_now();
+            (stream.clone(), outlet.next)
+        };
+        self.central().map(publish).collect()
     }
 
-    fn published(&self) -> Vec<(StreamKey, u64)> {
-        let central = self.writers.iter().filter(|(stream, _)| stream.reach == Reach::Central);
-        central.map(|(stream, outlet)| (stream.clone(), outlet.next)).collect()
+    fn has_reached(&self, stream: &StreamKey, next: u64, grade: Grade) -> bool {
+        next == 0
+            || self.writers.get(stream).and_then(|outlet| outlet.writer.reached(grade)).is_some_and(|reached| reached >= next)
     }
 
-    fn is_kept(&self, stream: &StreamKey, next: u64) -> bool {
-        self.writers.get(stream).is_some_and(|outlet| outlet.is_kept(next))
+    fn lost(&self) -> u64 {
+        self.central().map(|(_, outlet)| outlet.writer.lost_unkept()).sum()
+    }
+
+    fn wakes(&self, wanted: &[(StreamKey, u64)], grade: Grade) -> Vec<Wake> {
+        self.is_waited.store(true, Ordering::Release);
+        let writers = wanted.iter().filter_map(|(stream, next)| Some((&self.writers.get(stream)?.writer, *next)));
+        writers.filter(|(_, next)| *next > 0).flat_map(|(writer, next)| writer.wakes(grade, next)).collect()
     }
 }

@@ -16,6 +16,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use tampu_bus::Grade;
 use tampu_types::LogRecord;
 
 use crate::logger::promises::Tell;
@@ -26,10 +27,10 @@ pub(crate) enum BackendCommand {
     Record(Box<LogRecord>, crate::logger::stream::Reach),
     /// Somebody waits until everything before it is delivered, at most this long.
     Flush(Duration, Sender<bool>),
-    /// A request to wait until a collector has committed all records.
-    Keep(Duration, Sender<bool>),
-    /// A request to tell later whether a collector has committed all records until then.
-    Tell(Instant, Tell),
+    /// A request to tell by this time what has become of all records until now.
+    Tell(Grade, Instant, Tell),
+    /// A caller whose record was refused when it was logged.
+    Refused(Tell),
 }
 
 /// Bounded queue from callers to the backend.
@@ -87,13 +88,18 @@ impl CommandQueue {
         taken
     }
 
+    /// Returns whether no command waits.
+    pub fn is_empty(&self) -> bool {
+        self.lock().commands.is_empty()
+    }
+
     /// Removes and returns the callers that wanted to be told by this time.
     pub fn take_late(&self, now: Instant) -> Vec<Tell> {
         let mut queue = self.lock();
-        let is_late = |command: &BackendCommand| matches!(command, BackendCommand::Tell(until, _) if *until <= now);
+        let is_late = |command: &BackendCommand| matches!(command, BackendCommand::Tell(_, until, _) if *until <= now);
         let (late, rest) = std::mem::take(&mut queue.commands).into_iter().partition::<Vec<_>, _>(is_late);
         queue.commands = rest.into();
-        let tell = |command| if let BackendCommand::Tell(_, tell) = command { Some(tell) } else { None };
+        let tell = |command| if let BackendCommand::Tell(.., tell) = command { Some(tell) } else { None };
         late.into_iter().filter_map(tell).collect()
     }
 

@@ -134,7 +134,9 @@ impl Claim<'_> {
                     shared.rings.wake_drainer();
                 }
             }
-            Room::Aside(bytes) => logger.record_aside(statement, &bytes),
+            Room::Aside(bytes) => {
+                logger.record_aside(statement, &bytes);
+            }
         }
     }
 }

@@ -1,9 +1,8 @@
 //! The handle through which an application logs.
 
 use std::{
-    sync::{Arc, atomic::Ordering, mpsc},
+    sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
-    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -19,7 +18,6 @@ use tampu_workers::{OnPanic, WorkerThread};
 use crate::logger::{
     backend,
     bus_sink::BusSink,
-    command_queue::BackendCommand,
     fields::LoggerFields,
     identity::LoggerIdentity,
     levels::LoggerLevels,
@@ -64,7 +62,7 @@ impl Near {
 pub(super) struct Keeper {
     pub(super) shared: Arc<LoggerShared>,
     /// The process that has the backend: a child made by `fork` has none, and the host's node drains its rings.
-    process: u32,
+    pub(super) process: u32,
     backend: Mutex<Option<JoinHandle<backend::Remainder>>>,
 }
 
@@ -138,7 +136,7 @@ impl Logger {
     /// needs maintenance.
     #[cold]
     #[inline(never)]
-    fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
+    fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) -> bool {
         let shared = &*self.keeper.shared;
         let level = statement.level();
         let known = LoggerShared::marked(shared.page, statement).or_else(|| shared.meet(statement));
@@ -148,28 +146,31 @@ impl Logger {
                     // SAFETY: the payload writes exactly `length()` bytes, and that many were claimed.
                     unsafe { slot.fill(payload.length(), |place| payload.write(place)) };
                     slot.commit(site, identity);
-                    return;
+                    return true;
                 }
                 Err(Refused::Long) => {}
                 // The ring counts the record, and the drainer reports it.
-                Err(_) => return,
+                Err(_) => return false,
             }
         }
         // A record that no ring can hold is made into text here, and sent like a record made by hand.
         let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
-        self.record_aside(statement, &bytes);
+        self.record_aside(statement, &bytes)
     }
 
-    /// Logs a payload in bytes that does not fit into a ring, or whose logger or statement has no number.
-    pub(super) fn record_aside(&self, statement: &'static Statement, payload: &[u8]) {
+    /// Logs a payload in bytes that does not fit into a ring, or whose logger or statement has no number. Returns false if
+    /// there was no room for it.
+    pub(super) fn record_aside(&self, statement: &'static Statement, payload: &[u8]) -> bool {
         let shared = &*self.keeper.shared;
-        if let (Some(site), identity @ 1..) = (shared.meet(statement), self.identity.id)
-            && shared.put(site, identity, payload, statement.level()) != Err(Refused::Long)
-        {
-            return shared.rings.wake_drainer();
+        if let (Some(site), identity @ 1..) = (shared.meet(statement), self.identity.id) {
+            let put = shared.put(site, identity, payload, statement.level());
+            if put != Err(Refused::Long) {
+                shared.rings.wake_drainer();
+                return put.is_ok();
+            }
         }
-        let Some(level) = Level::from_number(statement.level()) else { return };
+        let Some(level) = Level::from_number(statement.level()) else { return true };
         let mut rendered = Rendered::default();
         let site = statement.site();
         // An argument that cannot be shown is left out; the rest is kept.
@@ -179,7 +180,7 @@ impl Logger {
         record.line = site.known_line();
         record.file = site.file.into_owned();
         record.routine = site.routine.into_owned();
-        self.record(record);
+        self.take(record)
     }
 
     #[cold]
@@ -189,55 +190,20 @@ impl Logger {
     }
 
     /// Logs a record made by hand. Completes its empty fields: its id, the time if 0, and this logger's own fields.
-    pub fn record(&self, mut record: LogRecord) {
+    pub fn record(&self, record: LogRecord) {
+        self.take(record);
+    }
+
+    /// Logs a record made by hand; returns false if there was no room for it.
+    fn take(&self, mut record: LogRecord) -> bool {
         if !self.enabled(record.level) {
-            return;
+            return true;
         }
         let shared = &*self.keeper.shared;
         self.identity.fields.complete(&mut record, &shared.settings);
         let other_audiences = record.audiences != self.identity.fields.audiences;
         let speaker = if other_audiences { self.for_audiences(record.audiences.clone()) } else { self.clone() };
-        shared.take_record(&speaker.identity, record);
-    }
-
-    /// Waits until everything logged before has reached every reader that is there; false if that took longer.
-    pub fn flush(&self, timeout: Duration) -> bool {
-        self.wait_for(timeout, BackendCommand::Flush)
-    }
-
-    /// Waits until a collector has committed all records published before. Returns false after the timeout, also if
-    /// there is no collector. Does not wait for attached readers and viewers. A collector also acknowledges the records
-    /// that it drops on purpose (a quota, a rule), and reports them in the log.
-    pub fn flush_to_archive(&self, timeout: Duration) -> bool {
-        self.wait_for(timeout, BackendCommand::Keep)
-    }
-
-    /// Returns at once, and calls `tell` later, once: with true when a collector has committed all records published before
-    /// this call; with false after the timeout, at the end of the logging, or if records were lost since the last such call.
-    /// The logger's worker calls it, so it must be quick. It may log, but the logging ends only when the handles that it holds
-    /// are dropped as well. While 1024 callers wait, a further one is told false at once. In a child made by `fork`, a thread
-    /// of its own calls it.
-    pub fn when_kept(&self, timeout: Duration, tell: impl FnOnce(bool) + Send + 'static) {
-        let shared = &self.keeper.shared;
-        if self.keeper.process != std::process::id() {
-            let waiting = shared.clone();
-            let wait = move || tell(waiting.rings.wait_until_drained(timeout));
-            // Without a thread nobody is told, as if the process had ended.
-            let _ = WorkerThread::named("tampu-log-kept").spawn(OnPanic::ReportOnly, wait);
-            return;
-        }
-        shared.commands.force(BackendCommand::Tell(Instant::now() + timeout, Box::new(tell)));
-        shared.rings.wake_drainer();
-    }
-
-    fn wait_for(&self, timeout: Duration, command: fn(Duration, mpsc::Sender<bool>) -> BackendCommand) -> bool {
-        if self.keeper.process != std::process::id() {
-            return self.keeper.shared.rings.wait_until_drained(timeout);
-        }
-        let (tell, told) = mpsc::channel();
-        self.keeper.shared.commands.force(command(timeout, tell));
-        self.keeper.shared.rings.wake_drainer();
-        told.recv_timeout(timeout.saturating_add(Duration::from_millis(100))).unwrap_or(false)
+        shared.take_record(&speaker.identity, record)
     }
 
     /// Returns whether a record of this level is published for all readers.
@@ -334,17 +300,13 @@ impl Logger {
     }
 }
 
-impl Recorder for Logger {
+impl Logger {
+    /// Records a call; returns false if there was no room for it, which is counted and reported.
     #[inline(always)]
-    fn wants(&self, level: u8) -> bool {
-        level >= self.levels.any.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
+    pub(super) fn try_record<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) -> bool {
         let near = &self.near;
         // No closures: the compiler may leave each in a unit of its own, and call it.
-        if let Some(site) = LoggerShared::marked(near.page, statement)
+        let is_taken = if let Some(site) = LoggerShared::marked(near.page, statement)
             // SAFETY: the handle keeps the rings. The payload makes no record of its own: its arguments were formatted when it was
             // made.
             && let Some(room) = unsafe { near.pool.room(payload.length()) }
@@ -354,12 +316,26 @@ impl Recorder for Logger {
                 payload.write(room.place());
                 room.commit(site, near.identity);
             }
+            true
         } else {
-            self.record_slowly(statement, payload);
-        }
+            self.record_slowly(statement, payload)
+        };
         if statement.level() >= near.bell_from {
             self.wake_drainer();
         }
+        is_taken
+    }
+}
+
+impl Recorder for Logger {
+    #[inline(always)]
+    fn wants(&self, level: u8) -> bool {
+        level >= self.levels.any.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
+        self.try_record(statement, payload);
     }
 }
 

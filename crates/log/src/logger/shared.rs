@@ -217,8 +217,8 @@ impl LoggerShared {
         if level >= Level::Error.number() { self.settings.full_wait_grave } else { self.settings.full_wait }
     }
 
-    /// Stores a record made by hand that only lacks its id.
-    pub fn take_record(&self, identity: &LoggerIdentity, mut record: LogRecord) {
+    /// Stores a record made by hand that only lacks its id; returns false if there was no room, which is counted.
+    pub fn take_record(&self, identity: &LoggerIdentity, mut record: LogRecord) -> bool {
         record.id = None;
         let (level, reach) = (record.level.number(), identity.reach(record.level));
         let taken = match record::encode(&record, reach) {
@@ -226,10 +226,9 @@ impl LoggerShared {
             _ => Err(Refused::Long),
         };
         // Other refusals have been counted in a ring, and the drainer reports them.
-        if taken == Err(Refused::Long) {
-            self.take_aside(identity, record);
-        }
+        let is_taken = taken.is_ok() || taken == Err(Refused::Long) && self.take_aside(identity, record);
         self.rings.wake_drainer();
+        is_taken
     }
 
     /// Puts a payload into this thread's ring, or into a file beside it. Returns `Err(Refused::Long)` where that is not
@@ -249,17 +248,20 @@ impl LoggerShared {
         }
     }
 
-    /// Takes a record for which there is no way through the rings: it does not survive the process.
-    fn take_aside(&self, identity: &LoggerIdentity, mut record: LogRecord) {
+    /// Takes a record for which there is no way through the rings: it does not survive the process. Returns
+    /// false if the queue was full, which is counted.
+    fn take_aside(&self, identity: &LoggerIdentity, mut record: LogRecord) -> bool {
         record.id = Some(self.next_id(identity));
         let level = record.level;
         let data: usize = record.data.iter().map(|datum| datum.name.len() + datum.value.len() + 48).sum();
         let size = record.message.len() + data + size_of::<LogRecord>();
         let reach = identity.reach(level);
-        if !self.commands.push(BackendCommand::Record(Box::new(record), reach), size, self.wait(level.number())) {
+        let is_taken = self.commands.push(BackendCommand::Record(Box::new(record), reach), size, self.wait(level.number()));
+        if !is_taken {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
             self.unreported[level.ordinal()].fetch_add(1, Ordering::Relaxed);
         }
+        is_taken
     }
 
     /// Returns the id of the next record made by hand of this identity.

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use tampu_bus::Grade;
 use tampu_types::{Domain, Level, LogRecord, Partition, SourceName, log_batch};
 
 use crate::logger::{
@@ -26,24 +27,31 @@ struct Far {
 #[derive(Default)]
 struct FarState {
     packets: Vec<(StreamKey, bool, Vec<LogRecord>)>,
+    /// Grades that callers waited for, by packet.
+    awaited: Vec<Option<Grade>>,
     blocked: bool,
     unreachable: bool,
     /// Nobody is there to have packets.
     nobody: bool,
     /// Somebody is, and has acknowledged none.
     unacknowledged: bool,
+    /// They are in that one's memory all the same.
+    received: bool,
+    /// Packets that nobody can get any more.
+    lost: u64,
 }
 
 struct ToFar(Arc<Far>);
 
 impl PacketSink for ToFar {
-    fn publish(&mut self, stream: &StreamKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
+    fn publish(&mut self, stream: &StreamKey, urgent: bool, awaited: Option<Grade>, packet: &[u8]) -> Result<u64, Refused> {
         let state = self.0.state.lock().unwrap();
         let mut state = self.0.changed.wait_while(state, |state| state.blocked).unwrap();
         if state.unreachable {
             return Err(Refused::NotYet("no way".into()));
         }
         state.packets.push((stream.clone(), urgent, log_batch::decode_records(packet).unwrap()));
+        state.awaited.push(awaited);
         self.0.changed.notify_all();
         Ok(state.packets.len() as u64 - 1)
     }
@@ -57,19 +65,18 @@ impl PacketSink for ToFar {
         true
     }
 
-    fn keep(&mut self, _timeout: Duration) -> bool {
-        let state = self.0.state.lock().unwrap();
-        !state.nobody && !state.unacknowledged
-    }
-
-    fn published(&self) -> Vec<(StreamKey, u64)> {
+    fn published(&mut self) -> Vec<(StreamKey, u64)> {
         let state = self.0.state.lock().unwrap();
         state.packets.iter().enumerate().map(|(number, (stream, ..))| (stream.clone(), number as u64 + 1)).collect()
     }
 
-    fn is_kept(&self, _lane: &StreamKey, _next: u64) -> bool {
+    fn has_reached(&self, _lane: &StreamKey, _next: u64, grade: Grade) -> bool {
         let state = self.0.state.lock().unwrap();
-        !state.nobody && !state.unacknowledged
+        !state.nobody && (!state.unacknowledged || state.received && grade == Grade::Received)
+    }
+
+    fn lost(&self) -> u64 {
+        self.0.state.lock().unwrap().lost
     }
 }
 

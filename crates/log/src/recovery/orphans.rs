@@ -196,7 +196,7 @@ impl Tending {
                 continue;
             }
             loop {
-                match self.sink.publish(self.renderer.packets.key(sealed.stream), false, &sealed.bytes) {
+                match self.sink.publish(self.renderer.packets.key(sealed.stream), false, None, &sealed.bytes) {
                     Ok(number) => {
                         self.under_way.insert(sealed.stream, number);
                         break;

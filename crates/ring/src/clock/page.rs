@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_shm::{Mapping, futex_wait, futex_wake};
+use tampu_shm::{Mapping, futex_wait, futex_wait_any, futex_wake};
 
 use crate::{
     clock::{Anchor, Conversion, Counter},
@@ -34,6 +34,8 @@ const BELL_AT: usize = 32;
 const WANTED_AT: usize = 36;
 const ANCHORS_AT: usize = 64;
 const ANCHORS: u64 = 126;
+/// Longest sleep beside other words where the kernel cannot wait for several.
+const BESIDE: Duration = Duration::from_millis(1);
 
 /// Error of bytes that are not a clock page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -135,6 +137,21 @@ impl ClockPage {
         // A wake-up, a timeout and a signal are all reasons to check the rings.
         futex_wait(self.futex_word(), 1, at_most);
         self.futex_word().store(0, Ordering::Relaxed);
+    }
+
+    /// Sleeps until the drainer is woken or one of these words no longer has the value beside it, at most so long. Does
+    /// not sleep if `has_news` returns true: it is asked after wake-ups have begun to count.
+    pub fn sleep_beside(&self, words: &[(&AtomicU32, u32)], at_most: Duration, has_news: impl FnOnce() -> bool) {
+        let own = self.futex_word();
+        own.store(1, Ordering::SeqCst);
+        if !has_news() {
+            let all: Vec<_> = words.iter().copied().chain([(own, 1)]).collect();
+            if words.is_empty() || !futex_wait_any(&all, at_most) {
+                let at_most = if words.is_empty() { at_most } else { at_most.min(BESIDE) };
+                futex_wait(own, 1, at_most);
+            }
+        }
+        own.store(0, Ordering::Relaxed);
     }
 }
 

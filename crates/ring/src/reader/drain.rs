@@ -11,7 +11,10 @@
 use std::{
     io,
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -212,6 +215,12 @@ impl Drainer {
     /// Sleeps until a ring is more than half full or a thread wakes the drainer, at most so long.
     pub fn sleep(&self, at_most: Duration) {
         self.clock().sleep(at_most);
+    }
+
+    /// Sleeps as [`Drainer::sleep`] does, and also until one of these words no longer has the value beside it. Does not
+    /// sleep if `has_news` returns true: it is asked after wake-ups have begun to count, so none is missed.
+    pub fn sleep_beside(&self, words: &[(&AtomicU32, u32)], at_most: Duration, has_news: impl FnOnce() -> bool) {
+        self.clock().sleep_beside(words, at_most, has_news);
     }
 
     fn clock(&self) -> &ClockPage {

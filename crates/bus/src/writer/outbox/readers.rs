@@ -40,6 +40,7 @@ impl Outbox {
             card,
             start,
             acked: start,
+            received: 0,
             acked_position,
             heard: false,
             state: if is_behind { ReaderState::CatchingUp } else { ReaderState::Live },
@@ -107,6 +108,7 @@ impl Outbox {
         let next = mark.next.min(self.sealed());
         let Some(index) = self.readers.iter().position(|matched| matched.is(incarnation, mark.reader)) else { return false };
         let matched = &mut self.readers[index];
+        matched.received = matched.received.max(mark.received.min(self.header.first));
         matched.needs_copies |= mark.needs_copies;
         matched.linked |= mark.linked;
         matched.attached |= mark.attached;
@@ -149,10 +151,15 @@ impl Outbox {
         for index in 0..self.readers.len() {
             let reader = &mut self.readers[index];
             let Some(watch) = &reader.watch else { continue };
-            match watch.next() {
-                Some(next) if next > reader.acked => self.advance(index, next.min(self.sealed())),
-                Some(_) => {}
-                None => reader.watch = None,
+            // Read before the slot's owner, which `next` compares.
+            let received = watch.received();
+            let Some(next) = watch.next() else {
+                reader.watch = None;
+                continue;
+            };
+            reader.received = reader.received.max(received.min(self.header.first));
+            if next > reader.acked {
+                self.advance(index, next.min(self.sealed()));
             }
         }
     }

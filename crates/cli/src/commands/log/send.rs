@@ -2,9 +2,9 @@
 
 use std::{io::BufRead, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tampu_log::{
-    LogSettings, Logger, Threshold,
+    Grade, LogSettings, Logger, Threshold,
     logger::{Reread, repeat::RepeatGuard, variable},
 };
 use tampu_types::units::parse_duration;
@@ -58,6 +58,20 @@ pub struct Send {
     /// Longest time to wait for the acknowledgement
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     timeout: Duration,
+    /// Grade of the acknowledgement to wait for
+    #[arg(long, value_name = "GRADE", default_value = "delivered")]
+    acknowledged: SendGrade,
+}
+
+/// The end of the wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SendGrade {
+    /// All who read the log have the records, and the collector has them on its disk
+    Delivered,
+    /// The collector has the records on its disk
+    Kept,
+    /// The collector has the records in its memory and will commit them
+    Received,
 }
 
 fn datum(text: &str) -> Result<Datum, String> {
@@ -110,7 +124,12 @@ impl Send {
                 self.timeout
             )));
         }
-        if !logger.flush(self.timeout) {
+        let confirmed = match self.acknowledged {
+            SendGrade::Delivered => logger.flush(self.timeout),
+            SendGrade::Kept => logger.flush_to_archive(self.timeout),
+            SendGrade::Received => logger.wait_until(Grade::Received, self.timeout).is_confirmed(),
+        };
+        if !confirmed {
             let told = format!("no collector acknowledged the {sent} records within {:?}", self.timeout);
             return Err(Failure::Unreachable(connect.advise(&told)));
         }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use tampu_log::Grade;
 
 mod account;
 mod run;
@@ -12,7 +13,9 @@ mod run;
 /// Each is a process of its own, so that what one costs does not hide in another: the node's way to many clients is not the
 /// collector's work.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  tampu perf log --clients 10 --for 30s --json\n  tampu perf log --rate 200000 --for 10m")]
+#[command(
+    after_help = "Examples:\n  tampu perf log --clients 10 --for 30s --json\n  tampu perf log --rate 200000 --for 10m\n  tampu perf log --clients 0 --acknowledged kept --callers 4"
+)]
 pub struct PerfLog {
     /// Number of clients that follow the log
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -44,12 +47,36 @@ pub struct PerfLog {
     /// Directory for the data of the measurement, removed afterwards; use a disk like that of the archive
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
+    /// Log with calls that return when the collector has the record, and report their time
+    #[arg(long, value_name = "GRADE", conflicts_with_all = ["rate", "live", "immediate", "stopped"])]
+    pub acknowledged: Option<AckGrade>,
+    /// Number of threads that make acknowledged calls
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "acknowledged", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub callers: u16,
     /// Skip the measurement of the disk
     #[arg(long)]
     pub no_disk: bool,
     /// Write JSON objects, one a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// Grade that an acknowledged call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AckGrade {
+    /// The collector's disk
+    Kept,
+    /// The collector's memory
+    Received,
+}
+
+impl From<AckGrade> for Grade {
+    fn from(grade: AckGrade) -> Grade {
+        match grade {
+            AckGrade::Kept => Grade::Kept,
+            AckGrade::Received => Grade::Received,
+        }
+    }
 }
 
 fn a_rate(text: &str) -> Result<f64, String> {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tampu_bus::{Participant, QosPatch, QosTable};
 use tampu_log::{LogSettings, Logger, Threshold, error, info};
@@ -14,7 +14,9 @@ use tampu_types::{Level, Partition};
 
 use crate::{
     commands::perf::{
+        log::AckGrade,
         process::{PATIENCE, await_readers, cpu_s, join, say},
+        producer::calls::{Calls, Plan},
         verify::{Texts, urgent},
     },
     context::Context,
@@ -22,6 +24,8 @@ use crate::{
     interrupt::Interrupt,
     measure,
 };
+
+mod calls;
 
 /// Bytes of the ring of each thread. Records stay in it until the collector has committed them: at full rate that is several
 /// milliseconds of them.
@@ -57,6 +61,12 @@ pub struct Asked {
     /// Is done when a collector has committed everything, not when all readers have it
     #[arg(long)]
     pub kept: bool,
+    /// Waits in each call for this
+    #[arg(long)]
+    pub acknowledged: Option<AckGrade>,
+    /// Threads that make such calls
+    #[arg(long, default_value_t = 1)]
+    pub callers: u16,
 }
 
 impl Asked {
@@ -70,6 +80,10 @@ impl Asked {
         }
         list.extend(self.bounded.then(|| "--bounded".to_owned()));
         list.extend(self.kept.then(|| "--kept".to_owned()));
+        if let Some(grade) = self.acknowledged.and_then(|grade| grade.to_possible_value()) {
+            let callers = self.callers.to_string();
+            list.extend(["--acknowledged".to_owned(), grade.get_name().to_owned(), "--callers".to_owned(), callers]);
+        }
         list
     }
 }
@@ -94,11 +108,19 @@ pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
     let own = || measure::usage(std::process::id()).unwrap_or_default();
     let (begun, cpu) = (Instant::now(), cpu_s());
     let over = AtomicBool::new(false);
+    let mut calls = Calls::default();
     let (number, urgent_number, backlog) = thread::scope(|scope| {
         let (logger, over) = (&logger, &over);
         let urgent = asked.immediate.map(|rate| scope.spawn(move || log_urgent(logger, rate, over)));
         let watch = scope.spawn(move || Backlog::watch(logger, over));
-        let number = log(logger, asked, begun, &context.interrupt);
+        let number = match asked.acknowledged {
+            Some(grade) => {
+                let plan = Plan { grade: grade.into(), callers: asked.callers, size: asked.size, seconds: asked.seconds };
+                calls = calls::log(logger, plan, &context.interrupt);
+                calls.count() as u64
+            }
+            None => log(logger, asked, begun, &context.interrupt),
+        };
         over.store(true, Ordering::Release);
         let joined = |thread: thread::ScopedJoinHandle<'_, u64>| thread.join().unwrap_or_default();
         (number, urgent.map_or(0, joined), watch.join().unwrap_or_default())
@@ -118,6 +140,7 @@ pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
         "bytes": stats.bytes,
         "waited": stats.waited,
         "backlog": backlog.report(stats.high_water),
+        "acknowledged": asked.acknowledged.map(|_| calls.report()),
         "rss": used.rss,
         "cpu_s": cpu_s() - cpu,
     }))
@@ -246,6 +269,8 @@ mod tests {
             immediate: Some(100.0),
             bounded: true,
             kept: true,
+            acknowledged: Some(AckGrade::Received),
+            callers: 4,
         };
         let arguments = asked.arguments();
         let line = <Line as clap::Parser>::try_parse_from(&arguments[2..]).unwrap();

@@ -35,6 +35,10 @@ impl Controlled for LoggerShared {
         LoggerShared::refresh(self)
     }
 
+    fn wake(&self) {
+        self.rings.wake_drainer();
+    }
+
     fn may_be_attached(&self) -> bool {
         self.settings.attach
     }

@@ -28,6 +28,8 @@ pub(crate) trait Controlled: Send + Sync {
     fn attach(&self, change: &dyn Fn(&mut Attached));
     /// Returns the counters of all of them.
     fn stats(&self) -> LoggerStats;
+    /// Wakes the worker that sends the records.
+    fn wake(&self);
     /// Returns the access rules for questions and changes.
     fn access(&self) -> &Access;
 }

@@ -182,9 +182,10 @@ fn an_acknowledged_call_returns_when_it_is_kept_and_says_when_it_is_not() {
     assert_eq!(far.records().len(), 1, "it has gone out when the call returns");
     assert!(sure.is_confirmed());
     far.set(|state| state.unacknowledged = true);
+    let sure = logger.acknowledged(Duration::from_millis(20));
     crate::info!(sure, "sent");
     assert_eq!((sure.unconfirmed(), far.records().len()), (1, 2));
-    assert!(!logger.flush_to_archive(Duration::from_secs(20)));
+    assert!(!logger.flush_to_archive(Duration::from_millis(20)));
     crate::trace!(sure, "only printed, so nobody is waited for");
     assert_eq!(sure.unconfirmed(), 1);
 }

@@ -1,8 +1,16 @@
-//! Answers of `when_kept`.
+//! Answers of `when_kept`, `when` and `reporting`.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use tampu_bus::Grade;
 
 use super::logger;
+use crate::logger::Outcome;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_call_is_told_later_whether_its_record_is_kept() {
@@ -71,4 +79,105 @@ fn a_told_function_may_hold_the_last_handle() {
     drop(logger);
     assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
     far.packets(2);
+}
+
+#[test]
+fn received_is_told_before_kept_and_says_no_more() {
+    let (logger, far) = logger(|_| {});
+    far.set(|state| (state.unacknowledged, state.received) = (true, true));
+    crate::info!(logger, "in memory");
+    let (tell, told) = mpsc::channel();
+    let later = tell.clone();
+    logger.when(Grade::Kept, Duration::from_secs(60), move |outcome| later.send(outcome).unwrap());
+    logger.when(Grade::Received, Duration::from_secs(60), move |outcome| tell.send(outcome).unwrap());
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Outcome::Received), "it does not wait behind the one before");
+    assert!(told.try_recv().is_err(), "nothing is on a disk");
+    assert_eq!(logger.wait_until(Grade::Kept, Duration::from_millis(1)), Outcome::Unconfirmed);
+    far.set(|state| state.unacknowledged = false);
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Outcome::Kept));
+}
+
+#[test]
+fn what_the_bus_no_longer_has_is_lost_although_readers_have_gone_on() {
+    let (logger, far) = logger(|_| {});
+    far.set(|state| state.unacknowledged = true);
+    crate::info!(logger, "evicted");
+    let (tell, told) = mpsc::channel();
+    logger.when(Grade::Kept, Duration::from_secs(60), move |outcome| tell.send(outcome).unwrap());
+    far.packets(1);
+    // After the promise was noted: a further one is answered.
+    assert_eq!(logger.wait_until(Grade::Kept, Duration::from_millis(1)), Outcome::Unconfirmed);
+    far.set(|state| (state.unacknowledged, state.lost) = (false, 3));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Outcome::Lost));
+    crate::info!(logger, "the next");
+    assert_eq!(logger.wait_until(Grade::Kept, PATIENCE), Outcome::Kept, "it is told once");
+}
+
+#[test]
+fn every_reported_call_is_answered_once_and_not_by_the_thread_that_logs() {
+    const CALLS: u64 = 1000;
+    let (logger, far) = logger(|_| {});
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (log, here) = (told.clone(), std::thread::current().id());
+    let reported = logger.reporting(Grade::Kept, PATIENCE, move |number, outcome| {
+        log.lock().unwrap().push((number, outcome, std::thread::current().id() == here));
+        assert_ne!(number, 7, "on purpose");
+    });
+    for number in 0..CALLS {
+        crate::info!(reported, "step {number}");
+    }
+    crate::trace!(reported, "not published, so nobody is told");
+    assert_eq!(logger.wait_until(Grade::Kept, PATIENCE), Outcome::Kept);
+    let told = std::mem::take(&mut *told.lock().unwrap());
+    assert_eq!(told, (0..CALLS).map(|number| (number, Outcome::Kept, false)).collect::<Vec<_>>());
+    assert_eq!(far.records().len() as u64, CALLS);
+    assert!(far.state.lock().unwrap().awaited.contains(&Some(Grade::Kept)), "the bus learns that somebody waits");
+}
+
+#[test]
+fn a_call_without_room_is_refused() {
+    let (logger, far) = logger(|settings| {
+        settings.ring_bytes = 64 << 10;
+        (settings.full_wait, settings.full_wait_grave) = (Duration::ZERO, Duration::ZERO);
+    });
+    let (tell, told) = mpsc::channel();
+    let reported = logger.reporting(Grade::Received, PATIENCE, move |number, outcome| tell.send((number, outcome)).unwrap());
+    crate::info!(reported, "before");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok((0, Outcome::Received)));
+    far.set(|state| state.blocked = true);
+    let mut dropped = 0;
+    let mut calls = 0;
+    while dropped == 0 {
+        crate::info!(reported, "{}", "x".repeat(1000));
+        calls += 1;
+        dropped = logger.stats().dropped;
+    }
+    let sure = logger.acknowledged(PATIENCE);
+    // Neither waits for an answer: there is nothing to wait for.
+    crate::info!(sure, "{}", "x".repeat(1000));
+    assert_eq!(sure.unconfirmed(), 1);
+    far.set(|state| state.blocked = false);
+    let answers: Vec<_> = (0..calls).map(|_| told.recv_timeout(PATIENCE).unwrap()).collect();
+    let refused: Vec<_> = answers.iter().filter(|(_, outcome)| *outcome == Outcome::Refused).map(|(number, _)| *number).collect();
+    assert_eq!(refused, [calls], "the last of them, of {answers:?}");
+}
+
+#[test]
+fn many_threads_share_the_answers() {
+    let (logger, far) = logger(|_| {});
+    let sure = logger.acknowledged(PATIENCE);
+    far.set(|state| state.unacknowledged = true);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let sure = &sure;
+            scope.spawn(move || crate::info!(sure, "thread {number}"));
+        }
+        // All of them are sent while nobody has acknowledged anything.
+        let mut packets = 1;
+        while far.records().len() < 8 {
+            packets = far.packets(packets).len() + 1;
+        }
+        far.set(|state| state.unacknowledged = false);
+    });
+    assert!(sure.is_confirmed());
 }

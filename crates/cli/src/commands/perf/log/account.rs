@@ -87,6 +87,7 @@ pub fn report(asked: &PerfLog, run: &Run) -> Value {
         })).collect::<Vec<_>>(),
         "backlog": run.produced["backlog"],
         "confirmed": run.produced["confirmed"],
+        "acknowledged": run.produced["acknowledged"],
         "wal_mb_per_s": archive("bytes").map(|bytes| bytes / elapsed / 1e6),
         "disk_mb_per_s": run.disk.map(|speed| speed / 1e6),
         "slowest_commit_ms": archive("slowest_commit_us").map(|us| us / 1e3),
@@ -137,6 +138,18 @@ pub fn show(asked: &PerfLog, report: &Value) -> Outcome {
         parts.push(format!("clients {:.2} together", clients.iter().map(value).sum::<f64>()));
     }
     say(format!("CPU a record, us: {}", parts.join(", ")))?;
+    let acknowledged = &report["acknowledged"];
+    if acknowledged.is_object() {
+        let us = |name: &str| number(acknowledged, name);
+        say(format!(
+            "an acknowledged call, us: p50 {:.0}, p99 {:.0}, longest {:.0}; {} calls, {} not confirmed",
+            us("p50_us"),
+            us("p99_us"),
+            us("max_us"),
+            us("count"),
+            us("unconfirmed"),
+        ))?;
+    }
     let backlog = &report["backlog"];
     let mb = |name: &str| number(backlog, name) / 1e6;
     say(format!(

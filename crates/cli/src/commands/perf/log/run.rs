@@ -52,6 +52,8 @@ impl PerfLog {
             immediate: self.immediate,
             bounded: self.bounded || self.stopped > 0,
             kept: !self.live && (self.bounded || self.stopped > 0),
+            acknowledged: self.acknowledged,
+            callers: self.callers,
         };
         let arguments = asked.arguments();
         let meters = [Some(&node), collector.as_ref()].map(|hub| hub.map(Meter::start));
