@@ -19,6 +19,7 @@ mod literals;
 pub mod marks;
 pub mod parse;
 pub mod pattern;
+mod phrase;
 mod segments;
 
 use pattern::Pattern;

@@ -48,6 +48,7 @@ mod sign_entry;
 mod signing;
 pub mod sqlite;
 mod stream;
+mod tally;
 mod templates;
 mod traits;
 mod write;

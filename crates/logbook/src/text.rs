@@ -14,6 +14,14 @@ pub const MAX_WORD: usize = 64;
 
 /// Calls `found` with each word: its place, and its folded and shortened form.
 pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
+    words_while(text, |range, word| {
+        found(range, word);
+        true
+    });
+}
+
+/// Does the same until `found` returns false.
+pub fn words_while(text: &str, mut found: impl FnMut(Range<usize>, &str) -> bool) {
     let bytes = text.as_bytes();
     let (mut word, mut at) = (String::new(), 0);
     while at < bytes.len() {
@@ -26,7 +34,9 @@ pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
             }
             let goes_on = at < bytes.len() && !bytes[at].is_ascii();
             if is_folded && !goes_on {
-                found(begin..at, cut(&text[begin..at]));
+                if !found(begin..at, cut(&text[begin..at])) {
+                    return;
+                }
                 continue;
             }
             word.push_str(&text[begin..at]);
@@ -34,7 +44,9 @@ pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
             if goes_on {
                 at = rest(text, at, &mut word);
             }
-            found(begin..at, cut(&word));
+            if !found(begin..at, cut(&word)) {
+                return;
+            }
             word.clear();
         } else if bytes[at].is_ascii() {
             at += 1;
@@ -44,8 +56,8 @@ pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
             if at == begin {
                 at += text[at..].chars().next().map_or(1, char::len_utf8);
             } else {
-                if !word.is_empty() {
-                    found(begin..at, cut(&word));
+                if !word.is_empty() && !found(begin..at, cut(&word)) {
+                    return;
                 }
                 word.clear();
             }

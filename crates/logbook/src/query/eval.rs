@@ -1,11 +1,14 @@
 //! The evaluator: decides whether an entry matches a query, by reading the entry itself.
 
-use std::{borrow::Cow, cell::OnceCell};
+use std::{
+    borrow::Cow,
+    cell::{Cell, OnceCell},
+};
 
 use serde::de::DeserializeOwned;
 use tampu_types::Time;
 
-use super::{Comparison, Node, Scope};
+use super::{Comparison, Node, Scope, phrase::has_phrase};
 use crate::{
     attachment::Attachment,
     book::{EntryAttribute, number, same_name},
@@ -75,7 +78,9 @@ pub struct Subject<'a> {
     shown: Option<&'a [String]>,
     plain: OnceCell<Cow<'a, str>>,
     folded: OnceCell<String>,
+    /// The words, made when a second phrase is searched for.
     words: OnceCell<Words>,
+    has_searched: Cell<bool>,
     stop: Stop,
 }
 
@@ -134,6 +139,7 @@ impl<'a> Subject<'a> {
             plain: OnceCell::new(),
             folded: OnceCell::new(),
             words: OnceCell::new(),
+            has_searched: Cell::new(false),
             stop: Stop::default(),
         }
     }
@@ -156,6 +162,7 @@ impl<'a> Subject<'a> {
             plain: OnceCell::new(),
             folded: OnceCell::new(),
             words: OnceCell::new(),
+            has_searched: Cell::new(false),
             stop: stop.clone(),
         }
     }
@@ -183,9 +190,12 @@ impl<'a> Subject<'a> {
             Node::Or(nodes) => nodes.iter().any(|node| self.is_meant(node)),
             Node::Not(node) => !self.is_meant(node),
             Node::Words { scope, words, prefix } => {
-                let text = matches!(scope, Scope::Anywhere | Scope::Text)
-                    && self.words.get_or_init(|| Words::of(self.plain())).contain(words, *prefix);
-                text || self.any_value(scope, |value| Words::of(value).contain(words, *prefix))
+                let is_in_text = || match self.has_searched.replace(true) {
+                    false => has_phrase(self.plain(), words, *prefix),
+                    true => self.words.get_or_init(|| Words::of(self.plain())).contain(words, *prefix),
+                };
+                matches!(scope, Scope::Anywhere | Scope::Text) && is_in_text()
+                    || self.any_value(scope, |value| has_phrase(value, words, *prefix))
             }
             Node::Contains { scope, text } => {
                 let found = matches!(scope, Scope::Anywhere | Scope::Text)

@@ -5,10 +5,10 @@ use std::{cell::OnceCell, ops::Range};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Node, Scope};
+use super::{Node, Scope, phrase::Phrase};
 use crate::{
     book::same_name,
-    text::{fold_with_places, words},
+    text::{fold, fold_with_places, words_while},
 };
 
 /// Marks of one text.
@@ -30,9 +30,34 @@ pub struct Marked {
 
 /// Returns the places of matches in a text, which is the entry's text or the value of an attribute.
 pub fn marks(node: &Node, text: &str, attribute: Option<&str>) -> Vec<Range<usize>> {
+    joined(found(node, looked_at(text), attribute, |_| usize::MAX))
+}
+
+/// Returns the part of a text around the first mark, in one line.
+pub fn snippet(node: &Node, text: &str) -> Marked {
+    let window = |first: usize| {
+        let begin = text[..first].char_indices().rev().take(BEFORE).last().map_or(first, |(at, _)| at);
+        let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
+        begin..end
+    };
+    // A mark that begins after the snippet changes nothing in it.
+    let all = joined(found(node, looked_at(text), None, |first| window(first).end));
+    let Range { start: begin, end } = window(all.first().map_or(0, |mark| mark.start));
+    let marks = all.into_iter().filter(|mark| mark.start >= begin && mark.end <= end);
+    let marks = marks.map(|mark| mark.start - begin..mark.end - begin).collect();
+    // One byte for one byte, so that the marks stay where they are.
+    let line: String = text[begin..end].chars().map(|c| if c.is_ascii_control() { ' ' } else { c }).collect();
+    Marked { text: line, marks }
+}
+
+/// Returns the beginning of a text that is searched for marks.
+fn looked_at(text: &str) -> &str {
     let end = (0..=LOOKED_AT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    let mut found = Vec::new();
-    collect(node, &Looked::at(&text[..end]), attribute, &mut found);
+    &text[..end]
+}
+
+/// Sorts ranges and joins those that overlap.
+fn joined(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     let mut joined: Vec<Range<usize>> = Vec::new();
     for range in found {
@@ -44,91 +69,129 @@ pub fn marks(node: &Node, text: &str, attribute: Option<&str>) -> Vec<Range<usiz
     joined
 }
 
-/// A text with the derived forms that many parts of a query need, made once.
-struct Looked<'a> {
+/// Returns the places of matches in a text, in no order. `enough` says from the begin of the first one up to where they are
+/// needed; some after that are left out.
+fn found(node: &Node, text: &str, attribute: Option<&str>, enough: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
+    let mut parts = Parts { text, attribute, folded: OnceCell::new(), phrases: Vec::new(), found: Vec::new() };
+    parts.collect(node);
+    parts.find_phrases(enough);
+    parts.found
+}
+
+/// The search for the parts of a query in one text. A page of hits has thousands of words, so they are looked at once and
+/// not kept.
+struct Parts<'a> {
     text: &'a str,
-    words: OnceCell<PlacedWords>,
+    attribute: Option<&'a str>,
     folded: OnceCell<(String, Vec<usize>)>,
+    /// The phrases, each with the number of places that may still be found.
+    phrases: Vec<(Phrase<'a>, usize)>,
+    found: Vec<Range<usize>>,
 }
 
-/// The words of a text with their places, in two pieces of memory: a page of hits has thousands of words.
-#[derive(Default)]
-struct PlacedWords {
-    letters: String,
-    /// The place of each word in the text, and its end in `letters`.
-    places: Vec<(Range<usize>, usize)>,
-}
-
-impl PlacedWords {
-    fn get(&self, at: usize) -> &str {
-        let begin = if at == 0 { 0 } else { self.places[at - 1].1 };
-        &self.letters[begin..self.places[at].1]
-    }
-}
-
-impl<'a> Looked<'a> {
-    fn at(text: &'a str) -> Looked<'a> {
-        Looked { text, words: OnceCell::new(), folded: OnceCell::new() }
-    }
-
-    fn words(&self) -> &PlacedWords {
-        self.words.get_or_init(|| {
-            let mut list = PlacedWords::default();
-            words(self.text, |range, word| {
-                list.letters.push_str(word);
-                list.places.push((range, list.letters.len()));
-            });
-            list
-        })
-    }
-}
-
-fn collect(node: &Node, looked: &Looked<'_>, attribute: Option<&str>, found: &mut Vec<Range<usize>>) {
-    let here = |scope: &Scope| match scope {
-        Scope::Anywhere => true,
-        Scope::Text => attribute.is_none(),
-        Scope::Attribute(name) => attribute.is_some_and(|attribute| same_name(attribute, name)),
-        _ => false,
-    };
-    match node {
-        Node::And(nodes) | Node::Or(nodes) => nodes.iter().for_each(|node| collect(node, looked, attribute, found)),
-        Node::Words { scope, words, prefix } if here(scope) => phrase(looked, words, *prefix, found),
-        Node::Is { name, words } if here(&Scope::Attribute(name.clone())) && !words.is_empty() => {
-            phrase(looked, words, false, found)
+impl<'a> Parts<'a> {
+    fn is_here(&self, scope: &Scope) -> bool {
+        match scope {
+            Scope::Anywhere => true,
+            Scope::Text => self.attribute.is_none(),
+            Scope::Attribute(name) => self.is_attribute(name),
+            _ => false,
         }
-        Node::Contains { scope, text: part } if here(scope) => {
-            let (folded, places) = looked.folded.get_or_init(|| fold_with_places(looked.text));
-            let ranges = folded.match_indices(part.as_str()).map(|(at, part)| places[at]..places[at + part.len()]);
-            found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
+    }
+
+    fn is_attribute(&self, name: &str) -> bool {
+        self.attribute.is_some_and(|attribute| same_name(attribute, name))
+    }
+
+    /// Finds the parts that are no words, and collects the phrases.
+    fn collect(&mut self, node: &'a Node) {
+        match node {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().for_each(|node| self.collect(node)),
+            Node::Words { scope, words, prefix } if self.is_here(scope) => self.add(words, *prefix),
+            Node::Is { name, words } if self.is_attribute(name) => self.add(words, false),
+            Node::Contains { scope, text: part } if self.is_here(scope) => {
+                if self.text.is_ascii() {
+                    // Such a text has no letter whose folded form is of another length.
+                    let (folded, part) = (fold(self.text), part.as_str());
+                    let ranges = folded.match_indices(part).map(|(at, part)| at..at + part.len());
+                    self.found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
+                    return;
+                }
+                let (folded, places) = self.folded.get_or_init(|| fold_with_places(self.text));
+                let ranges = folded.match_indices(part.as_str()).map(|(at, part)| places[at]..places[at + part.len()]);
+                self.found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
+            }
+            Node::Matches { scope, regex } if self.is_here(scope) => self.found.extend(regex.marks(self.text, MAX_MARKS)),
+            _ => {}
         }
-        Node::Matches { scope, regex } if here(scope) => {
-            found.extend(regex.marks(looked.text, MAX_MARKS));
+    }
+
+    fn add(&mut self, words: &'a [String], prefix: bool) {
+        if !words.is_empty() {
+            self.phrases.push((Phrase::new(words, prefix), MAX_MARKS));
         }
-        _ => {}
+    }
+
+    /// Finds the phrases.
+    fn find_phrases(&mut self, enough: impl Fn(usize) -> usize) {
+        let Parts { text, phrases, found, .. } = self;
+        if phrases.is_empty() {
+            return;
+        }
+        let mut first = found.iter().map(|range| range.start).min();
+        let mut end = first.map_or(usize::MAX, &enough);
+        words_while(text, |place, word| {
+            for (phrase, left) in phrases.iter_mut().filter(|(_, left)| *left > 0) {
+                let Some(range) = phrase.next(&place, word) else { continue };
+                *left -= 1;
+                if first.is_none_or(|first| range.start < first) {
+                    first = Some(range.start);
+                    end = enough(range.start);
+                }
+                found.push(range);
+            }
+            // A phrase that has begun before the end may end after it, and is then joined with others.
+            place.start < end || phrases.iter().any(|(phrase, _)| phrase.has_begun_before(end))
+        });
     }
 }
 
-fn phrase(looked: &Looked<'_>, phrase: &[String], prefix: bool, found: &mut Vec<Range<usize>>) {
-    let (last, words) = (phrase.len() - 1, looked.words());
-    let is_here = |at: &usize| {
-        phrase.iter().enumerate().all(|(nth, wanted)| {
-            let word = words.get(at + nth);
-            word == wanted || prefix && nth == last && word.starts_with(wanted.as_str())
-        })
-    };
-    let hits = (0..(words.places.len() + 1).saturating_sub(phrase.len())).filter(is_here);
-    found.extend(hits.map(|at| words.places[at].0.start..words.places[at + last].0.end).take(MAX_MARKS));
-}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-/// Returns the part of a text around the first mark, in one line.
-pub fn snippet(node: &Node, text: &str) -> Marked {
-    let all = marks(node, text, None);
-    let first = all.first().map_or(0, |mark| mark.start);
-    let begin = text[..first].char_indices().rev().take(BEFORE).last().map_or(first, |(at, _)| at);
-    let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
-    let marks = all.into_iter().filter(|mark| mark.start >= begin && mark.end <= end);
-    let marks = marks.map(|mark| mark.start - begin..mark.end - begin).collect();
-    // One byte for one byte, so that the marks stay where they are.
-    let line: String = text[begin..end].chars().map(|c| if c.is_ascii_control() { ' ' } else { c }).collect();
-    Marked { text: line, marks }
+    use super::*;
+    use crate::query::parse;
+
+    /// The snippet by all marks of the text, of which most lie after it.
+    fn by_all_marks(node: &Node, text: &str) -> Vec<Range<usize>> {
+        let all = marks(node, text, None);
+        let first = all.first().map_or(0, |mark| mark.start);
+        let begin = text[..first].char_indices().rev().take(BEFORE).last().map_or(first, |(at, _)| at);
+        let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
+        let seen = all.into_iter().filter(|mark| mark.start >= begin && mark.end <= end);
+        seen.map(|mark| mark.start - begin..mark.end - begin).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_snippet_has_the_marks_that_lie_in_it(
+            text in "([abé]{1,3}[ .]{1,3}|[xyz]{1,20}[ .]{1,2}){0,120}",
+            query in prop_oneof![
+                "[abé]{1,2}", "\"[abé]{1,2} [abé]{1,2}\"", "\"a b a\" \"b a\"", "a[a-b]{0,1}\\*", "~[abx]{1,2}", "/[ab]{2}/ \"a b\"",
+                "\"x y\" OR \"b a b a\" OR b", "\"a b\" é",
+            ],
+        ) {
+            let node = parse(&query, &[], tampu_types::Time(0)).unwrap();
+            prop_assert_eq!(snippet(&node, &text).marks, by_all_marks(&node, &text));
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_word_is_marked_in_any_text() {
+        let node = parse("~bc", &[], tampu_types::Time(0)).unwrap();
+        for (text, expected) in [("ABCd bc", &[1..3, 5..7][..]), ("éABCd", &[3..5]), ("b c", &[])] {
+            assert_eq!(marks(&node, text, None), expected, "{text}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 //! (`write.rs`, `import.rs`). So the logic of a search and of a post is written once, and a store only translates these
 //! operations.
 
+use std::sync::Arc;
+
 use tampu_types::Time;
 
 use super::{
@@ -68,8 +70,12 @@ pub trait SearchIndex {
     /// Number of matching rows in the index above which they are tried: 0 if that is always cheaper than to fetch rows.
     const TRIED_FROM: usize;
 
+    /// True if a page and its count are found in one pass. A stop of such a pass must leave the index usable: an index
+    /// whose statements are cancelled from outside may lose the page.
+    const COUNTS_WITH_PAGE: bool;
+
     /// The book of this name.
-    fn book_row(&self, name: &str) -> Result<BookRow>;
+    fn book_row(&self, name: &str) -> Result<Arc<BookRow>>;
     /// All books, by name.
     fn book_rows(&self) -> Result<Vec<BookRow>>;
     /// The vocabulary, for one query.

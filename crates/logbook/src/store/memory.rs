@@ -21,10 +21,15 @@ const MOST_BYTES: usize = 512 << 10;
 const EACH: usize = 96;
 /// Maximum number of positions of a result.
 const PLACES: usize = 256;
+/// Maximum number of remembered tags.
+const TAGS: usize = 8;
 /// Number of snapshots in sequence whose results nobody asked for again, after which nothing is remembered at once.
 const UNUSED: u32 = 4;
 /// Number of results and books that a snapshot offers after those, until they are remembered again.
 const LASTING: u32 = 8;
+
+/// The first and the last row of entries in a range; `None` without entries.
+pub type Ends = Option<(i64, i64)>;
 
 /// A result of a search.
 #[derive(Debug, Clone)]
@@ -78,7 +83,11 @@ impl<T> Kept<T> {
 pub struct SearchMemory<V> {
     snapshot: Option<V>,
     results: Kept<Remembered>,
-    books: Kept<BookRow>,
+    books: Kept<Arc<BookRow>>,
+    /// Tags, and whether an entry has them.
+    tags: Vec<(String, bool)>,
+    /// Ranges of rows, with the first and the last row that an entry has in them.
+    ends: Vec<((i64, i64), Ends)>,
     /// True if something was asked for again in this snapshot.
     is_used: bool,
     /// Number of results and books that were offered in this snapshot, up to [`LASTING`].
@@ -90,7 +99,7 @@ pub struct SearchMemory<V> {
 impl<V> Default for SearchMemory<V> {
     fn default() -> SearchMemory<V> {
         let (results, books) = (Kept::default(), Kept::default());
-        SearchMemory { snapshot: None, results, books, is_used: false, offered: 0, unused: 0 }
+        SearchMemory { snapshot: None, results, books, tags: Vec::new(), ends: Vec::new(), is_used: false, offered: 0, unused: 0 }
     }
 }
 
@@ -114,18 +123,42 @@ impl<V: PartialEq + Clone> SearchMemory<V> {
     }
 
     /// Returns a book in this snapshot by its folded name.
-    pub fn book(&mut self, snapshot: &V, folded: &str) -> Option<BookRow> {
+    pub fn book(&mut self, snapshot: &V, folded: &str) -> Option<Arc<BookRow>> {
         let found = self.books.all.get(folded).filter(|_| self.is_of(snapshot)).cloned();
         self.is_used |= found.is_some();
         found
     }
 
     /// Remembers a book in this snapshot.
-    pub fn keep_book(&mut self, snapshot: &V, folded: String, book: &BookRow) {
+    pub fn keep_book(&mut self, snapshot: &V, folded: String, book: &Arc<BookRow>) {
         if self.offer(snapshot) {
             // In memory it takes about twice the bytes that it has as a text.
             let bytes = serde_json::to_vec(&book.book).map_or(usize::MAX, |text| 2 * text.len());
             self.books.keep(folded, book.clone(), bytes);
+        }
+    }
+
+    /// Returns whether an entry has a tag in this snapshot, if that is known.
+    pub fn tag(&self, snapshot: &V, tag: &str) -> Option<bool> {
+        self.tags.iter().find(|(known, _)| self.is_of(snapshot) && known == tag).map(|(_, has)| *has)
+    }
+
+    /// Remembers whether an entry has a tag in this snapshot. There are few tags that are asked for in this way.
+    pub fn keep_tag(&mut self, snapshot: &V, tag: &str, has: bool) {
+        if self.offer(snapshot) && self.tags.len() < TAGS && self.tag(snapshot, tag).is_none() {
+            self.tags.push((tag.to_owned(), has));
+        }
+    }
+
+    /// Returns the first and the last row that an entry has in a range, if they are known in this snapshot.
+    pub fn ends(&self, snapshot: &V, rows: (i64, i64)) -> Option<Ends> {
+        self.ends.iter().find(|(known, _)| self.is_of(snapshot) && *known == rows).map(|(_, ends)| *ends)
+    }
+
+    /// Remembers the first and the last row of a range.
+    pub fn keep_ends(&mut self, snapshot: &V, rows: (i64, i64), ends: Ends) {
+        if self.offer(snapshot) && self.ends.len() < MOST && self.ends(snapshot, rows).is_none() {
+            self.ends.push((rows, ends));
         }
     }
 
@@ -172,6 +205,19 @@ mod tests {
         }
         memory.keep_result(&2, "k".repeat(MOST_BYTES), Remembered::Count(Count::Exactly(0)));
         assert!(memory.result(&2, &"k".repeat(MOST_BYTES)).is_none());
+    }
+
+    #[test]
+    fn tags_and_ends_are_those_of_the_snapshot() {
+        let mut memory = SearchMemory::<u32>::default();
+        memory.keep_tag(&1, "a", true);
+        memory.keep_ends(&1, (0, 9), Some((3, 4)));
+        memory.keep_ends(&1, (0, 2), None);
+        assert_eq!((memory.tag(&1, "a"), memory.tag(&1, "b"), memory.tag(&2, "a")), (Some(true), None, None));
+        assert_eq!((memory.ends(&1, (0, 9)), memory.ends(&1, (0, 2))), (Some(Some((3, 4))), Some(None)));
+        assert_eq!((memory.ends(&1, (0, 1)), memory.ends(&2, (0, 9))), (None, None));
+        memory.keep_tag(&2, "a", false);
+        assert_eq!((memory.tag(&2, "a"), memory.tag(&1, "a"), memory.ends(&1, (0, 9))), (Some(false), None, None));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::{
     memory::Remembered,
     now,
     stream::{Batch, Stream, rows_between},
+    tally::{CountLimits, find_and_count},
 };
 use crate::{
     book::{Book, EntryAttribute, same_name},
@@ -50,8 +51,8 @@ pub fn page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &A
 }
 
 fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
-    let mut book_rows = if search.books.is_empty() {
-        index.book_rows()?
+    let mut book_rows: Vec<Arc<BookRow>> = if search.books.is_empty() {
+        index.book_rows()?.into_iter().map(Arc::new).collect()
     } else {
         search.books.iter().map(|name| index.book_row(name)).collect::<Result<Vec<_>>>()?
     };
@@ -98,12 +99,25 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     for (book_row, plan) in book_rows.iter().flat_map(|book_row| plan.as_ref().map(|plan| (book_row, plan))) {
         streams.push(plan.stream(index, book_row, &node, search, stop)?);
     }
-    let mut stopped = None;
+    let (mut stopped, mut counted) = (None, None);
     let places = match places.take() {
         Some(places) => places,
         None => {
             let found;
-            (found, stopped) = find(&streams, search, after.as_ref(), most)?;
+            (found, stopped) = match count_with_page(&streams, search, after.as_ref()).filter(|_| count.is_none()) {
+                None => find(&streams, search, after.as_ref(), most)?,
+                Some((stream, limits)) => {
+                    let mut found = Vec::new();
+                    match find_and_count(stream, most, limits, &mut found) {
+                        Ok(both) => {
+                            counted = Some(both);
+                            (found, None)
+                        }
+                        Err(SearchEnd::Stopped(why)) => (found, Some(why)),
+                        Err(SearchEnd::Failed(error)) => return Err(error),
+                    }
+                }
+            };
             let places: Arc<[OrderKey]> = found.get(skip..).unwrap_or_default().into();
             if let Some(keys) = memory.as_ref().filter(|_| stopped.is_none()) {
                 index.remember(keys.page.clone(), Remembered::Places(places.clone()));
@@ -121,7 +135,7 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     let mut page = Page { hits, count: None, next, stopped };
     if search.count_to > 0 && page.stopped.is_none() {
         if count.is_none() {
-            let (made, end) = count_all(&streams, search)?;
+            let (made, end) = counted.map_or_else(|| count_all(&streams, search), Ok)?;
             if let Some(keys) = memory.filter(|_| end.is_none()) {
                 index.remember(keys.count, Remembered::Count(made));
             }
@@ -130,6 +144,28 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
         page.count = count;
     }
     Ok(page)
+}
+
+/// Returns the stream whose page and count are found together, and the limits of that count. `None` if the two look at
+/// different entries, or if the count does not look at any.
+fn count_with_page<'a, 'b, I: SearchIndex>(
+    streams: &'a [Stream<'b, I>],
+    search: &Search,
+    after: Option<&OrderKey>,
+) -> Option<(&'a Stream<'b, I>, CountLimits)> {
+    let [stream] = streams else { return None };
+    let is_order_of_count = search.sort == Sort::Date && search.descending && after.is_none();
+    if !I::COUNTS_WITH_PAGE || !is_order_of_count || search.count_to == 0 || counts_all(stream, search.count_to) {
+        return None;
+    }
+    let looks = if stream.open.is_empty() { u64::MAX } else { search.count_looks };
+    Some((stream, CountLimits { most: search.count_to, looks }))
+}
+
+/// Returns true if the count of a search needs no step over its entries.
+fn counts_all<I: SearchIndex>(stream: &Stream<'_, I>, most: u64) -> bool {
+    let narrow = stream.node.dates() != Node::All.dates();
+    *stream.want == Want::All && stream.open.is_empty() && (!narrow || most >= COUNTED_AT_ONCE)
 }
 
 /// The keys under which a search is remembered.
@@ -240,7 +276,7 @@ fn count_all<I: SearchIndex>(streams: &[Stream<'_, I>], search: &Search) -> Resu
 /// entries, or at its bytes.
 fn shown<'a, I: SearchIndex>(
     index: &I,
-    book_rows: &[BookRow],
+    book_rows: &[Arc<BookRow>],
     query: (&Node, &Search),
     places: &'a [OrderKey],
     limit: usize,
@@ -299,7 +335,7 @@ fn digest(search: &Search) -> u32 {
 /// Returns the entries at these places as hits; entries that were deleted meanwhile are left out.
 fn hits<I: SearchIndex>(
     index: &I,
-    book_rows: &[BookRow],
+    book_rows: &[Arc<BookRow>],
     (node, search): (&Node, &Search),
     places: &[OrderKey],
 ) -> Result<Vec<Option<Hit>>> {

@@ -23,7 +23,7 @@ use std::{
 };
 
 use parking_lot::{Condvar, Mutex};
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, config::DbConfig, params};
 
 use super::{
     Result, StoreError,
@@ -151,6 +151,8 @@ fn connect(file: &Path, cache: i64, writes: bool) -> Result<Connection> {
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
     } else {
         db.pragma_update(None, "query_only", true)?;
+        // Otherwise a statement whose table has statistics is planned anew with each bound value, also those of FTS5.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     }
     Ok(db)
 }

@@ -361,3 +361,36 @@ pub fn an_abandoned_search_ends(store: &dyn Store) {
     // The connection of the stopped search is still usable.
     assert_eq!(store.search(&search, &Stop::default()).unwrap().stopped, None);
 }
+
+/// The page and its count may be found in one pass, which must not change either of them.
+pub fn counts_do_not_depend_on_the_page(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let texts = ["beam lost", "stable beam", "lost beam found", "lost a key", "nothing"];
+    let posts = (0..90).map(|nth: usize| (entry("A", "Zoe", "s", texts[nth * nth % 7 % texts.len()]), None));
+    store.post_all(posts.collect(), "zoe").unwrap();
+    let queries = ["beam", "beam -lost", "\"lost beam\"", "/bea[mn]/", "/beam$/ lost", "~eam", "-/key/", ""];
+    for (nth, query) in queries.iter().enumerate() {
+        for count_to in [1, 17, 1000] {
+            for count_looks in [0, 7, 40, 300] {
+                for (limit, skip) in [(1, 0), (20, 3), (200, 0)] {
+                    // A time limit of its own, so that no search is remembered for another one.
+                    let query = format!("{query} last:{}d", 20_000 + nth);
+                    let search = Search {
+                        books: vec!["A".into()],
+                        query,
+                        limit,
+                        start: Start::Skip(skip),
+                        count_to,
+                        count_looks,
+                        ..Search::default()
+                    };
+                    let page = store.search(&search, &Stop::default()).unwrap();
+                    let alone = Search { descending: false, ..search.clone() };
+                    assert_eq!(page.count, store.search(&alone, &Stop::default()).unwrap().count, "{search:?}");
+                    let uncounted = store.search(&Search { count_to: 0, ..search.clone() }, &Stop::default()).unwrap();
+                    assert_eq!((page.hits, page.next), (uncounted.hits, uncounted.next), "{search:?}");
+                }
+            }
+        }
+    }
+}

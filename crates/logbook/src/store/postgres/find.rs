@@ -31,9 +31,10 @@ use crate::{
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Number of entries in the newest span that is queried. Each further span has twice as many up to [`MUCH_WIDER`] times
-/// as many, so that it has about [`AIM`] rows if they are as frequent as before.
+/// as many, so that it has about [`AIM`] rows if they are as frequent as before. Rejected: a wider first span for searches
+/// that are counted, because it returns twice the rows that a count of a frequent word needs.
 const FIRST_SPAN: usize = 512;
-const MUCH_WIDER: usize = 64;
+const MUCH_WIDER: usize = 512;
 const AIM: usize = 1024;
 /// Number of answers of the index that a search remembers.
 const ANSWERS: usize = 4;
@@ -95,7 +96,7 @@ struct Snapshot<'a> {
 type IndexAsked = (Want, (i64, i64), bool);
 /// Two rows, and whether the last rows come first.
 type ExtentAsked = (i64, i64, bool);
-/// The first and last row between two, and the end of the nearest [`FIRST_SPAN`] entries if there are more.
+/// The first and last row between two, and the end of the nearest entries if there are more than a first span has.
 type Extent = (i64, i64, Option<i64>);
 
 impl SearchIndex for Snapshot<'_> {
@@ -104,8 +105,10 @@ impl SearchIndex for Snapshot<'_> {
     const TRIED: usize = PLACES as usize;
     const TRIED_TOGETHER: usize = PLACES as usize;
     const TRIED_FROM: usize = 0;
+    // The answers of the index are kept, so a second pass costs little.
+    const COUNTS_WITH_PAGE: bool = false;
 
-    fn book_row(&self, name: &str) -> Result<BookRow> {
+    fn book_row(&self, name: &str) -> Result<Arc<BookRow>> {
         let folded = name.to_lowercase();
         let (row, text) = row_of_book(self.session, name)?;
         let version = (self.session.made_after(), text);
@@ -113,7 +116,7 @@ impl SearchIndex for Snapshot<'_> {
         let found = match known {
             Some(known) => known,
             None => {
-                let found = book_row_of(&row)?;
+                let found = Arc::new(book_row_of(&row)?);
                 self.inner.memory.lock().keep_book(&version, folded, &found);
                 found
             }
@@ -127,7 +130,8 @@ impl SearchIndex for Snapshot<'_> {
     }
 
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
-        Terms { session: self.session, inner: self.inner, budget: Budget::new(), tags: RefCell::default() }
+        let (budget, tags) = (Budget::new(), RefCell::default());
+        Terms { session: self.session, inner: self.inner, version: &self.version, budget, tags }
     }
 
     fn number(&self, folded: &str) -> Result<Option<u32>> {
@@ -357,7 +361,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Returns the first and the last row between two, and about where the nearest [`FIRST_SPAN`] entries end if there
+    /// Returns the first and the last row between two, and about where the first span of the nearest entries ends if there
     /// are more.
     fn extent(&self, book_row: &BookRow, (first, last): (i64, i64), descending: bool) -> Result<Option<Extent>> {
         let asked = (first, last, descending);
@@ -369,11 +373,22 @@ impl Snapshot<'_> {
         // After many posts the last of them would all lie after the last milestone.
         let known = self.inner.milestones_of(book_row).filter(|known| known.entries.abs_diff(book_row.entries) <= SMALL);
         let found = if let Some(milestones) = known {
-            let row = self.session.one(&format!("SELECT {ends}"), &[&first, &last])?;
-            let ends = row.map(|row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?;
+            let version = self.version.borrow();
+            let remembered = version.as_ref().and_then(|version| self.inner.memory.lock().ends(version, (first, last)));
+            let ends = match remembered {
+                Some(ends) => ends,
+                None => {
+                    let row = self.session.one(&format!("SELECT {ends}"), &[&first, &last])?;
+                    let ends = row.map(|row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?;
+                    let ends = ends.and_then(|(first, last): (Option<i64>, Option<i64>)| first.zip(last));
+                    if let Some(version) = &*version {
+                        self.inner.memory.lock().keep_ends(version, (first, last), ends);
+                    }
+                    ends
+                }
+            };
             let edge = |from| milestones.step(from, FIRST_SPAN, descending);
-            ends.and_then(|(first, last): (Option<i64>, Option<i64>)| first.zip(last))
-                .map(|(first, last)| (first, last, edge(if descending { last } else { first })))
+            ends.map(|(first, last)| (first, last, edge(if descending { last } else { first })))
         } else {
             let down = if descending { "DESC" } else { "ASC" };
             let sql = format!(
@@ -479,6 +494,7 @@ impl Milestones {
 struct Terms<'a> {
     session: &'a Session,
     inner: &'a Database,
+    version: &'a RefCell<Option<SnapshotVersion>>,
     budget: Budget,
     /// Cached tags, and whether an entry has them.
     tags: RefCell<Vec<(String, bool)>>,
@@ -538,6 +554,11 @@ impl Vocabulary for Terms<'_> {
         if let Some((_, has)) = self.tags.borrow().iter().find(|(known, _)| known == tag) {
             return Ok(*has);
         }
+        let version = self.version.borrow();
+        let known = version.as_ref().and_then(|version| self.inner.memory.lock().tag(version, tag));
+        if let Some(has) = known {
+            return Ok(has);
+        }
         // A query that asks for one of these often asks for the other.
         let sql = "SELECT EXISTS(SELECT 1 FROM word WHERE words && $1), EXISTS(SELECT 1 FROM word WHERE words && $2)";
         let others = [CUT, UNLEARNED];
@@ -545,6 +566,11 @@ impl Vocabulary for Terms<'_> {
         let row = self.session.one(sql, &[&vec![of_tag(tag)], &vec![of_tag(other)]])?;
         let (has, has_other) =
             row.map_or(Ok((false, false)), |row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?)))?;
+        if let Some(version) = &*version {
+            let mut memory = self.inner.memory.lock();
+            memory.keep_tag(version, tag, has);
+            memory.keep_tag(version, other, has_other);
+        }
         self.tags.borrow_mut().extend([(tag.to_owned(), has), (other.to_owned(), has_other)]);
         Ok(has)
     }

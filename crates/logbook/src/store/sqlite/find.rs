@@ -49,10 +49,10 @@ impl SqliteStore {
         let watched = Arc::new(AtomicBool::new(true));
         let (signal, still) = (stop.clone(), watched.clone());
         let reader = WatchedReader::new(self.searchers.get()?, move || still.load(Ordering::Relaxed) && signal.is_stopped())?;
-        let snapshot = reader.0.unchecked_transaction()?;
+        let transaction = ReadTransaction::begin(&reader.0.db)?;
         // The first statement takes the snapshot.
-        let version = snapshot.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        let snapshot = Snapshot { db: &snapshot, version, memory: &reader.0.memory, counts: &self.counts };
+        let version = transaction.0.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        let snapshot = Snapshot { db: transaction.0, version, memory: &reader.0.memory, counts: &self.counts };
         page(&snapshot, search, &stop, &watched)
     }
 }
@@ -63,6 +63,25 @@ struct Snapshot<'a> {
     version: i64,
     memory: &'a RefCell<SearchMemory<i64>>,
     counts: &'a StoreCounts,
+}
+
+/// A transaction that only reads, and ends when it is dropped. Its statements are prepared once for a connection.
+struct ReadTransaction<'a>(&'a Connection);
+
+impl<'a> ReadTransaction<'a> {
+    fn begin(db: &'a Connection) -> Result<ReadTransaction<'a>> {
+        db.prepare_cached("BEGIN")?.execute([])?;
+        Ok(ReadTransaction(db))
+    }
+}
+
+impl Drop for ReadTransaction<'_> {
+    fn drop(&mut self) {
+        // An interrupted statement may have ended the transaction.
+        if !self.0.is_autocommit() {
+            let _ = self.0.prepare_cached("ROLLBACK").and_then(|mut end| end.execute([]));
+        }
+    }
 }
 
 /// A lent connection whose statements a signal interrupts. It goes back to the pool without the signal, however the
@@ -94,13 +113,14 @@ impl SearchIndex for Snapshot<'_> {
     const TRIED_TOGETHER: usize = 16;
     // The index is faster than reading entries one by one, unless it has many rows.
     const TRIED_FROM: usize = 1000;
+    const COUNTS_WITH_PAGE: bool = true;
 
-    fn book_row(&self, name: &str) -> Result<BookRow> {
+    fn book_row(&self, name: &str) -> Result<Arc<BookRow>> {
         let folded = name.to_lowercase();
         if let Some(known) = self.memory.borrow_mut().book(&self.version, &folded) {
             return Ok(known);
         }
-        let found = book_row(self.db, name)?;
+        let found = Arc::new(book_row(self.db, name)?);
         self.memory.borrow_mut().keep_book(&self.version, folded, &found);
         Ok(found)
     }
@@ -110,7 +130,7 @@ impl SearchIndex for Snapshot<'_> {
     }
 
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
-        Terms::of(self.db)
+        Terms { snapshot: self, budget: Budget::new(), tags: RefCell::default() }
     }
 
     fn number(&self, folded: &str) -> Result<Option<u32>> {
@@ -265,14 +285,14 @@ pub fn expression(want: &Want) -> Expression {
 /// marks.
 fn write(want: &Want, out: &mut String) {
     match want {
-        Want::All | Want::Nothing => out.push_str(&format!("tags : \"{EVERY}\"")),
+        Want::All | Want::Nothing => out.push_str(&format!("\"{EVERY}\"")),
         Want::Phrase(column, words) => {
+            // A tag has a character that no word has, so the other columns need no filter, which would cost each row.
             let column = match column {
-                Column::Both => "{text heads}",
-                Column::Text => "text",
-                Column::Tags => "tags",
+                Column::Both | Column::Tags => "",
+                Column::Text => "text : ",
             };
-            out.push_str(&format!("{column} : \"{}\"", words.join(" ")));
+            out.push_str(&format!("{column}\"{}\"", words.join(" ")));
         }
         Want::Or(wants) => several(wants.iter(), " OR ", out),
         Want::Not(inner) => several([&Want::All, inner].into_iter(), " NOT ", out),
@@ -305,23 +325,18 @@ fn several<'a>(wants: impl Iterator<Item = &'a Want>, between: &str, out: &mut S
     out.push(')');
 }
 
-/// The vocabulary of the index.
-pub struct Terms<'a> {
-    db: &'a Connection,
+/// The vocabulary of the index, for one query.
+struct Terms<'a> {
+    snapshot: &'a Snapshot<'a>,
     budget: Budget,
-    /// Cached tags, and whether an entry has them.
+    /// Tags that this query asked for, and whether an entry has them.
     tags: RefCell<Vec<(String, bool)>>,
 }
 
-impl<'a> Terms<'a> {
-    /// Creates the vocabulary for one query.
-    pub fn of(db: &'a Connection) -> Terms<'a> {
-        Terms { db, budget: Budget::new(), tags: RefCell::default() }
-    }
-
+impl Terms<'_> {
     fn list(&self, sql: &str, with: &str) -> Result<Option<Vec<String>>> {
         let most = MAX_EXPANSION;
-        let mut query = self.db.prepare_cached(sql)?;
+        let mut query = self.snapshot.db.prepare_cached(sql)?;
         // Every text with this prefix sorts before the prefix with the last character of Unicode.
         let rows = query.query_map(params![with, format!("{with}\u{10ffff}"), most as i64 + 1], |row| row.get(0))?;
         let found = rows.collect::<rusqlite::Result<Vec<String>>>()?;
@@ -350,7 +365,7 @@ impl Vocabulary for Terms<'_> {
     fn matching(&self, part: &str, regex: &Regex) -> Result<Option<Vec<String>>> {
         let sql = "SELECT term FROM ending WHERE ending >= ?1 AND ending <= ?2 UNION ALL \
                    SELECT term FROM term WHERE term >= ?1 AND term <= ?2 LIMIT ?3";
-        let mut query = self.db.prepare_cached(sql)?;
+        let mut query = self.snapshot.db.prepare_cached(sql)?;
         let mut rows = query.query(params![part, format!("{part}\u{10ffff}"), MAX_LOOKED_THROUGH + 1])?;
         let (mut found, mut looked) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
@@ -366,15 +381,18 @@ impl Vocabulary for Terms<'_> {
     }
 
     fn attribute(&self, name: &str) -> Result<Option<u32>> {
-        known_number(self.db, &name.to_lowercase())
+        self.snapshot.number(&name.to_lowercase())
     }
 
     fn has(&self, tag: &str) -> Result<bool> {
-        if let Some((_, has)) = self.tags.borrow().iter().find(|(known, _)| known == tag) {
-            return Ok(*has);
+        let known = self.tags.borrow().iter().find(|(known, _)| known == tag).map(|(_, has)| *has);
+        let Snapshot { db, version, memory, .. } = self.snapshot;
+        if let Some(has) = known.or_else(|| memory.borrow().tag(version, tag)) {
+            return Ok(has);
         }
-        let mut query = self.db.prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1")?;
-        let has = query.exists([format!("tags : \"{tag}\"")])?;
+        let mut query = db.prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1")?;
+        let has = query.exists([format!("\"{tag}\"")])?;
+        memory.borrow_mut().keep_tag(version, tag, has);
         self.tags.borrow_mut().push((tag.to_owned(), has));
         Ok(has)
     }
