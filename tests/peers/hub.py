@@ -78,13 +78,15 @@ class Place:
             "TAMPU_RUN_DIR": os.path.join(self.directory, "run"),
             "TAMPU_DOMAIN": domain,
         }
+        # The program of this host; without one, that of all.
+        self.program = None
         self.processes = []
         # However the test ends: a check that fails leaves no hub behind.
         atexit.register(self.close)
 
     def start(self, *arguments, **options):
         """Starts a command; it is killed with the place."""
-        process = subprocess.Popen([*self.prefix, TAMPU, *arguments], env=self.environment, text=True, **options)
+        process = subprocess.Popen([*self.prefix, self.program or TAMPU, *arguments], env=self.environment, text=True, **options)
         self.processes.append(process)
         return process
 
@@ -112,7 +114,7 @@ class Place:
     def run(self, *arguments, check=True, **options):
         """Runs a command to its end."""
         done = subprocess.run(
-            [*self.prefix, TAMPU, *arguments],
+            [*self.prefix, self.program or TAMPU, *arguments],
             env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False, **options,
         )
         if check and done.returncode != 0:

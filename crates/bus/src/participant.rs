@@ -258,7 +258,8 @@ impl Participant {
     /// Answers questions under a service's name with plain octets until the guard is dropped. Services use
     /// [`serve`](crate::service::serve) instead.
     pub fn answer(&self, service: &TopicName, answerer: Answerer) -> Result<Guard, BusError> {
-        Ok(self.shared.links.engine.answer(&self.shared.links.keys.questions(service), answerer)?)
+        let links = &self.shared.links;
+        Ok(links.engine.answer(&links.keys.questions(links.incarnation.boot, service), answerer)?)
     }
 
     /// Asks all processes that answer under a service's name, and returns the octets of their answers. Services use

@@ -92,9 +92,9 @@ impl Keys {
         stream.is_some_and(|stream| stream == format!("{}/{}", topic.key(), partition.key()))
     }
 
-    /// Returns the key of a question to a service of all members.
+    /// Returns the key of a question to a service of all members, on every host.
     pub fn service(&self, name: &TopicName) -> String {
-        format!("{}/s/{OWN_HOST}/{}", self.root, name.key())
+        format!("{}/s/{OWN_HOST}/*/{}", self.root, name.key())
     }
 
     /// Returns the key of a question that nobody answers: no name of a service has this chunk.
@@ -102,9 +102,12 @@ impl Keys {
         format!("{}/s/{OWN_HOST}/_", self.root)
     }
 
-    /// Returns the pattern of questions to a service.
-    pub fn questions(&self, name: &TopicName) -> String {
-        format!("{}/s/*/{}", self.root, name.key())
+    /// Returns the pattern of questions to a service of the host with this boot.
+    ///
+    /// It differs between hosts, because zenoh 1.10 forgets a service of a router when another router withdraws the same
+    /// key: a router that joins later never hears of it (`spec/decisions/0011-engine.md`).
+    pub fn questions(&self, boot: u32, name: &TopicName) -> String {
+        format!("{}/s/*/{boot:08x}/{}", self.root, name.key())
     }
 
     /// Returns the chunk for the sending host in a key of this domain; of a refetch or a question, for the asking host.
@@ -246,5 +249,8 @@ mod tests {
         assert!(!keys.is_refetch_of(&asked, &TopicName::new("log/debug").unwrap(), &partition));
         assert_eq!(keys.host_of(&keys.node(7).replace(OWN_HOST, "pc7")), Some("pc7"));
         assert_eq!(keys.host_of("tampu/other/d/pc7/x/."), None);
+        let service = TopicName::new("log/query").unwrap();
+        assert_eq!(keys.service(&service).replace(OWN_HOST, "mast"), "tampu/lab/s/mast/*/log/query");
+        assert_eq!(keys.questions(0x2a, &service), "tampu/lab/s/*/0000002a/log/query");
     }
 }

@@ -1,12 +1,13 @@
 //! Keys and patterns, compared as zenoh compares them.
 
 /// Reports if the key matches the pattern: `*` is one chunk, `**` any number of chunks, `$*` any characters in a chunk.
+/// A question's key may have `*` for a chunk too.
 pub fn matches(pattern: &str, key: &str) -> bool {
     tampu_types::glob::matches_path(pattern, key, matches_chunk)
 }
 
 fn matches_chunk(pattern: &str, chunk: &str) -> bool {
-    if pattern == "*" {
+    if pattern == "*" || chunk == "*" {
         return true;
     }
     match pattern.split_once("$*") {
@@ -41,6 +42,7 @@ mod tests {
             ("a/x$*", "a/x"),
             ("$*", "anything"),
             ("d/**/$*.op.$*", "d/log/info/.dev.op."),
+            ("s/*/2a/log", "s/h/*/log"),
         ];
         let no = [
             ("a/b", "a"),
