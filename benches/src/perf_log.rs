@@ -184,7 +184,9 @@ pub fn run(tampu: &Path, ask: Ask) -> Result<Said, String> {
         command.args([name, &value]);
     };
     add("--clients", ask.clients.to_string());
-    add("--stopped", ask.stopped.to_string());
+    if ask.stopped > 0 {
+        add("--stopped", ask.stopped.to_string());
+    }
     add("--for", format!("{}s", ask.seconds));
     add("--size", ask.size.to_string());
     add("--packet", ask.packet.to_string());
