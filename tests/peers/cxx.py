@@ -137,6 +137,8 @@ def formats(place, programs):
     for one, other in zip(found, expected):
         if one != other:
             print(f"  found    {one!r}\n  expected {other!r}")
+    if len(found) != len(expected):
+        print(f"  {len(found)} found, {len(expected)} expected; the last ones found: {found[-3:]}")
     check(f"{len(expected)} texts as fmt gives them", found == expected and len(expected) > 50)
 
 

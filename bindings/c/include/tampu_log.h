@@ -66,7 +66,7 @@ int32_t tampu_log_flush_to_archive(const tampu_logger *logger, uint32_t timeout_
  * closed; it must be quick, and may log. 0, or -1: failed, and `told` is never called. */
 int32_t tampu_log_when_kept(const tampu_logger *logger, uint32_t timeout_ms, void (*told)(void *user, int32_t kept), void *user);
 
-/* What a program waits for. */
+/* The grade of safety that a program waits for. */
 enum tampu_log_grade {
     /* A collector has the records in its memory and will commit them. If the collector dies before that, they come again from this
      * process or from its log rings, as long as this host runs. */
@@ -75,7 +75,7 @@ enum tampu_log_grade {
     TAMPU_LOG_KEPT = 2
 };
 
-/* What has become of records; above 0 the grade that was asked for is reached. */
+/* The outcome for records; above 0, the grade that was asked for is reached. */
 enum tampu_log_outcome {
     /* The bus no longer had them when a collector asked for them. */
     TAMPU_LOG_IS_LOST = -3,

@@ -58,10 +58,10 @@ enum class Level : std::uint8_t {
     Off = TAMPU_LOG_OFF,
 };
 
-// What a program waits for: a collector's memory, or its disk. See enum tampu_log_grade.
+// The grade of safety that a program waits for: a collector's memory, or its disk. See enum tampu_log_grade.
 enum class Grade : std::int32_t { Received = TAMPU_LOG_RECEIVED, Kept = TAMPU_LOG_KEPT };
 
-// What has become of records. See enum tampu_log_outcome.
+// The outcome for records. See enum tampu_log_outcome.
 enum class Outcome : std::int32_t {
     Lost = TAMPU_LOG_IS_LOST,
     Refused = TAMPU_LOG_IS_REFUSED,

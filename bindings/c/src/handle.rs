@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_log::{LogSettings, Logger, Outcome};
+use tampu_log::{LogSettings, Logger};
 use tampu_ring::RingStorage;
 use tampu_types::SourceName;
 
@@ -90,6 +90,19 @@ struct User(*mut c_void);
 // SAFETY: the page of the function says that it is called on another thread, so the caller gives a pointer that may go there.
 unsafe impl Send for User {}
 
+/// Returns a call of the caller's function with its pointer.
+///
+/// # Safety
+/// `told` may be called on another thread with `user`, also after the handle was closed.
+unsafe fn teller(told: Option<Told>, user: *mut c_void) -> Result<impl FnOnce(i32) + Send + 'static, Failure> {
+    let (told, user) = (told.ok_or(Failure::Null("the function"))?, User(user));
+    Ok(move |number| {
+        let user = user;
+        // SAFETY: by the caller of `teller`.
+        unsafe { told(user.0, number) }
+    })
+}
+
 /// Calls `told` later, once, with 1 if a collector has committed all earlier records, or 0 after the time limit. Returns 0.
 ///
 /// # Safety
@@ -102,15 +115,9 @@ pub unsafe extern "C" fn tampu_log_when_kept(
     user: *mut c_void,
 ) -> i32 {
     guarded(-1, || {
-        let told = told.ok_or(Failure::Null("the function"))?;
-        let user = User(user);
-        let tell = move |kept: bool| {
-            let user = user;
-            // SAFETY: by the caller.
-            unsafe { told(user.0, kept.into()) }
-        };
         // SAFETY: by the caller.
-        unsafe { logger(handle) }?.when_kept(Duration::from_millis(timeout_ms.into()), tell);
+        let (tell, logger) = unsafe { (teller(told, user)?, logger(handle)?) };
+        logger.when_kept(Duration::from_millis(timeout_ms.into()), move |kept| tell(kept.into()));
         Ok(0)
     })
 }
@@ -142,16 +149,10 @@ pub unsafe extern "C" fn tampu_log_when(
     user: *mut c_void,
 ) -> i32 {
     guarded(-1, || {
-        let told = told.ok_or(Failure::Null("the function"))?;
         let Grade(grade) = Grade::try_from(grade)?;
-        let user = User(user);
-        let tell = move |outcome: Outcome| {
-            let user = user;
-            // SAFETY: by the caller.
-            unsafe { told(user.0, outcome_number(outcome)) }
-        };
         // SAFETY: by the caller.
-        unsafe { logger(handle) }?.when(grade, Duration::from_millis(timeout_ms.into()), tell);
+        let (tell, logger) = unsafe { (teller(told, user)?, logger(handle)?) };
+        logger.when(grade, Duration::from_millis(timeout_ms.into()), move |outcome| tell(outcome_number(outcome)));
         Ok(0)
     })
 }

@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tampu_archive::{
@@ -43,14 +43,7 @@ fn join(config: &Settings, name: &str) -> Participant {
 fn child_process() {
     let Ok(disk) = std::env::var("TAMPU_TEST_DISK") else { return };
     let dir = std::env::var("TAMPU_TEST_DATA").unwrap();
-    let begun = Instant::now();
-    let archive = loop {
-        match LocalArchive::open(&dir, tampu_archive::Options::new(domain())) {
-            // The previous process has been killed, but may not have ended yet.
-            Err(ArchiveError::InUse { .. }) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
-            opened => break opened.unwrap(),
-        }
-    };
+    let archive = LocalArchive::open(&dir, tampu_archive::Options::new(domain())).unwrap();
     let archive: Arc<dyn Archive> =
         if disk == "works" { Arc::new(archive) } else { Arc::new(InMemory { archive, appended: AtomicU64::new(0) }) };
     let options = CollectorOptions::new(format!("{dir}/rejected"));
