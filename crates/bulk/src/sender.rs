@@ -6,7 +6,12 @@
 //!                                                      '-> link to another
 //! ```
 
-use std::thread::JoinHandle;
+use std::{
+    io::{ErrorKind, Read},
+    net::TcpStream,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
 
 use tampu_types::Incarnation;
 
@@ -34,7 +39,11 @@ mod link;
 mod pool;
 mod rate;
 
-/// Sending side of a stream. Dropping it gives up running transfers and closes its connections.
+/// The longest wait of closing for deliveries.
+const CLOSE_WAIT: Duration = Duration::from_secs(3);
+
+/// Sending side of a stream. Dropping it gives up running transfers and closes its connections. It waits up to 3 s until
+/// the receivers have read what was sent.
 pub struct Sender {
     stream: Name,
     identity: Identity,
@@ -129,9 +138,31 @@ impl Sender {
     }
 }
 
+/// Waits until the other end has read everything and closed. A socket that is closed before takes unread data from the
+/// other end, because answers that arrive afterwards break the connection.
+fn wait_for_end(stream: &TcpStream, until: Instant) {
+    let mut answers = [0; 4096];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let waits = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(left)));
+        if left.is_zero() || waits.is_err() {
+            return;
+        }
+        match (&*stream).read(&mut answers) {
+            Ok(1..) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.flows.iter().for_each(Flow::close);
+        let until = Instant::now() + CLOSE_WAIT;
+        let ended: Vec<_> = self.flows.iter().flat_map(|flow| flow.close(until)).collect();
+        for stream in ended {
+            wait_for_end(&stream, until);
+        }
         for worker in self.workers.drain(..) {
             let _ = worker.join();
         }

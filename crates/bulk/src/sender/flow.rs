@@ -7,6 +7,7 @@
 //! switches a block where the caller's thread is running anyway.
 
 use std::{
+    net::{Shutdown, TcpStream},
     os::unix::net::UnixStream,
     sync::{Arc, Weak},
     thread::JoinHandle,
@@ -53,8 +54,6 @@ mod turn;
 
 /// Interval of frames that request an acknowledgement: a small part of the window.
 const ASK_EVERY: u64 = FRAMES_LIMIT as u64 / 16;
-/// The longest wait of closing for deliveries.
-const CLOSE_WAIT: Duration = Duration::from_secs(3);
 
 /// Transfer that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -401,7 +400,9 @@ impl Flow {
         }
     }
 
-    pub(super) fn close(&self) {
+    /// Ends the flow: sends what is unsent until this time, and ends the writing side of its connections. Returns them; the
+    /// receivers may still read.
+    pub(super) fn close(&self, until: Instant) -> Vec<Arc<TcpStream>> {
         let mut core = self.inner.core.lock();
         core.ended = true;
         if core.numbering.phase() == Phase::Data {
@@ -410,24 +411,25 @@ impl Flow {
             let header = Header { sequence: core.window.end(), ..core.numbering.reset() };
             core.push(Framed::new(header, Bytes::new(), false));
         }
-        let until = Instant::now() + CLOSE_WAIT;
         while (core.has_unsent() || !core.is_read()) && Instant::now() < until {
             core.pump(self.inner.session, self.inner.settings.resume);
             core = self.inner.wait(core, Duration::from_millis(10), false);
         }
         let FlowCore { window, links, .. } = &mut *core;
+        let mut ended = Vec::new();
         for link in links.iter_mut() {
             link.write(window);
             link.removed = true;
             if let Some(stream) = link.stream.take() {
-                // Written data is still delivered; only nothing more follows.
-                let _ = stream.shutdown(std::net::Shutdown::Write);
+                let _ = stream.shutdown(Shutdown::Write);
+                ended.push(stream);
             }
         }
         core.closing = true;
         drop(core);
         self.inner.changed.notify_all();
         self.inner.wake();
+        ended
     }
 }
 

@@ -362,7 +362,9 @@ impl Drop for Keeper {
         if backend.thread().id() == std::thread::current().id() {
             return;
         }
-        if let Ok(remainder) = backend.join()
+        let remainder = backend.join();
+        self.shared.rings.end();
+        if let Ok(remainder) = remainder
             && remainder.records > 0
         {
             // No channel is left for this report, so it goes to standard error.

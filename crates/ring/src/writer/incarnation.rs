@@ -360,6 +360,16 @@ impl IncarnationRings {
         made.map_err(|why| about(why.into()))
     }
 
+    /// Removes the files if everything has been handed off. Undrained records stay for recovery, as after a death.
+    pub fn end(&self) {
+        if let Some(place) = self.place.as_deref().filter(|_| self.generation.is_now())
+            && self.is_drained()
+            && overflow::is_empty(place)
+        {
+            remove_all(place);
+        }
+    }
+
     /// Returns true if everything that was logged has been handed off.
     fn is_drained(&self) -> bool {
         self.rings().iter().all(|ring| {
@@ -372,13 +382,7 @@ impl IncarnationRings {
 
 impl Drop for IncarnationRings {
     fn drop(&mut self) {
-        // Undrained records stay for recovery, as after a death.
-        if let Some(place) = self.place.as_deref().filter(|_| self.generation.is_now())
-            && self.is_drained()
-            && overflow::is_empty(place)
-        {
-            remove_all(place);
-        }
+        self.end();
     }
 }
 

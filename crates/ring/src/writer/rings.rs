@@ -291,6 +291,18 @@ impl Rings {
         self.present_life().map_or_else(Counts::default, |life| life.unplaced())
     }
 
+    /// Removes the files of rings whose records have all been handed off. Called when no thread logs any more. Another
+    /// thread may still share the rings for a moment; if the process ended meanwhile, it would be taken for dead.
+    pub fn end(&self) {
+        // SAFETY: made by `Arc::into_raw`, and released only by the drop of `self`.
+        let life = unsafe { shared(self.life.load(Ordering::Acquire)) };
+        if life.is_of_this_process() {
+            life.end();
+        } else {
+            std::mem::forget(life);
+        }
+    }
+
     /// Returns this process's incarnation; a child makes its own when it first needs one.
     fn present_life(&self) -> Option<Arc<IncarnationRings>> {
         let found = self.life.load(Ordering::Acquire);
