@@ -77,7 +77,10 @@ pub use error::{BusError, CallError, LoanError, WriteError};
 pub use links::Forgeries;
 pub use participant::{Acquaintances, Participant, SourceInfo, StateOf};
 pub use qos::{Ack, Grade, History, Hold, Qos, ReaderQos};
-pub use reader::{Alarm, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
+pub use reader::{
+    Alarm, BatchEvent, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo,
+    WholeBatch,
+};
 pub use shared::Wake;
 pub use tampu_shm::{Overwritten, lost_pages, survive_truncation};
 pub use topic_settings::{QosPatch, QosTable, Subject};

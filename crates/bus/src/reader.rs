@@ -27,7 +27,7 @@ use self::{
     stream_state::StreamState,
 };
 pub use self::{
-    event::{Event, Gap, Payload, Sample, SourceChange, SourceState},
+    event::{BatchEvent, Event, Gap, Payload, Sample, SourceChange, SourceState, WholeBatch},
     loss::LossReason,
     stream_state::StreamInfo,
 };
@@ -152,6 +152,13 @@ pub(crate) struct Core {
     this: OnceLock<Weak<Core>>,
 }
 
+/// Next item of [`Reader::advance`].
+enum Arrived {
+    Sample,
+    Lost(Gap),
+    Source(SourceChange),
+}
+
 /// Batch that the application reads at present.
 struct Current {
     stream_state: Arc<StreamState>,
@@ -182,19 +189,43 @@ impl Reader {
     /// Returns the next event; `None` if there is none within the timeout. The call means that the application has
     /// finished the event before (with [`Ack::OnTake`], it acknowledges it).
     pub fn next(&mut self, timeout: Duration) -> Option<Event<'_>> {
+        match self.advance(timeout)? {
+            // Separate from `advance` because the sample borrows the batch.
+            Arrived::Sample => self.sample(),
+            Arrived::Lost(gap) => Some(Event::Gap(gap)),
+            Arrived::Source(change) => Some(Event::Source(change)),
+        }
+    }
+
+    /// Returns the next event as [`Reader::next`] does, but a whole batch at once where its samples were received as the
+    /// writer sent them. It is for programs that pass batches on.
+    pub fn next_batch(&mut self, timeout: Duration) -> Option<BatchEvent<'_>> {
+        match self.advance(timeout)? {
+            Arrived::Sample if self.is_at_whole_batch() => self.whole_batch().map(BatchEvent::Batch),
+            Arrived::Sample => match self.sample()? {
+                Event::Sample(sample) => Some(BatchEvent::Sample(sample)),
+                Event::Gap(gap) => Some(BatchEvent::Gap(gap)),
+                Event::Source(change) => Some(BatchEvent::Source(change)),
+            },
+            Arrived::Lost(gap) => Some(BatchEvent::Gap(gap)),
+            Arrived::Source(change) => Some(BatchEvent::Source(change)),
+        }
+    }
+
+    /// Goes to the next sample, or returns another event.
+    fn advance(&mut self, timeout: Duration) -> Option<Arrived> {
         let mut until = None;
         loop {
             if self.step() {
-                // Separate from `step` because the sample borrows the batch.
-                return self.sample();
+                return Some(Arrived::Sample);
             }
             match self.taken.pop_front() {
                 Some(Item::Batch { stream_state, arrival, skip }) => self.enter(stream_state, arrival, skip),
                 Some(Item::Lost(gap)) => {
                     self.pass(&gap);
-                    return Some(Event::Gap(gap));
+                    return Some(Arrived::Lost(gap));
                 }
-                Some(Item::Source(change)) => return Some(Event::Source(change)),
+                Some(Item::Source(change)) => return Some(Arrived::Source(change)),
                 None => {
                     let seen = self.core.gate.openings();
                     self.core.look();
@@ -212,6 +243,36 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Returns true if no sample of the current batch has been read, and all are readable and none is a loan.
+    fn is_at_whole_batch(&self) -> bool {
+        let Some(current) = &self.current else { return false };
+        let Arrival { first, next, bytes, .. } = &current.arrival;
+        if current.sequence != *first || u64::from(current.header.count) != next - first {
+            return false;
+        }
+        let (body, mut at) = (&bytes[current.body..], 0);
+        (0..current.header.count).all(|_| match sample_at(body, at) {
+            Ok((Piece::Bytes(_), next)) => {
+                at = next;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns the whole batch, and counts its samples as read.
+    fn whole_batch(&mut self) -> Option<WholeBatch<'_>> {
+        let current = self.current.as_mut()?;
+        current.sequence = current.arrival.next;
+        Some(WholeBatch {
+            stream: &current.stream_state.info,
+            first: current.arrival.first,
+            next: current.arrival.next,
+            received: current.arrival.received,
+            bytes: &current.arrival.bytes,
+        })
     }
 
     /// Moves to the next sample of the batch. Returns false, and leaves the batch, if there is none.

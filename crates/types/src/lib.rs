@@ -22,6 +22,7 @@
 //! | lines of EPICS's error log | [`epics`] | `spec/wire/epics-log.md` |
 //! | the ids of records read from files | [`import`] | `spec/wire/import-id.md` |
 //! | attribute events: names, values, configuration, and their encoding | [`event`] | `spec/events.md`, `spec/event.idl`, `spec/wire/event.md` |
+//! | frames of the gateway | [`gateway`] | `spec/wire/gateway.md` |
 //! | records on the wire and in segments | [`log_batch`], on [`cdr`] | `spec/log.idl`, `spec/wire/log-batch.md` |
 //!
 //! ```
@@ -42,6 +43,7 @@ pub mod cdr;
 pub mod epics;
 pub mod event;
 pub mod frames;
+pub mod gateway;
 pub mod glob;
 pub mod header;
 pub mod id_text;

@@ -18,6 +18,34 @@ pub enum Event<'a> {
     Source(SourceChange),
 }
 
+/// Event of a reader that passes batches on.
+#[derive(Debug)]
+pub enum BatchEvent<'a> {
+    /// A batch as its writer sent it.
+    Batch(WholeBatch<'a>),
+    /// A sample of a batch that cannot be passed on as it is: parts of it came before, or it is lent.
+    Sample(Sample<'a>),
+    /// Samples that are lost.
+    Gap(Gap),
+    /// A writer appeared, fell silent, returned or is gone.
+    Source(SourceChange),
+}
+
+/// A batch as its writer sent it, without loans.
+#[derive(Debug)]
+pub struct WholeBatch<'a> {
+    /// Stream of the batch.
+    pub stream: &'a Arc<StreamInfo>,
+    /// Number of its first sample.
+    pub first: u64,
+    /// Number after its last sample.
+    pub next: u64,
+    /// Arrival, by this host's clock.
+    pub received: Time,
+    /// Header and body.
+    pub bytes: &'a [u8],
+}
+
 /// One sample of a reader.
 #[derive(Debug)]
 pub struct Sample<'a> {

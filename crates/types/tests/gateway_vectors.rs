@@ -1,0 +1,235 @@
+//! Holds the frames of the gateway to `testdata/vectors/gateway` and to the dumps of `spec/wire/gateway.md`.
+//! `TAMPU_WRITE_VECTORS=1` writes the files if they are missing.
+
+use std::{fs, path::PathBuf};
+
+use serde::Serialize;
+use tampu_types::{
+    BatchHeader, ClockState, Domain, Incarnation, SourceName, Time,
+    event::{EventSample, Kinds, Quality, Reason, Value},
+    gateway::{
+        Frame, Kind,
+        events::{EventItem, events},
+        frame::{FLAG_AT_ONCE, put_sample, samples},
+        messages::{
+            Big, Code, Declare, End, From, GapInfo, Hello, Life, Notice, Open, Opened, Position, Receipt, StreamInfo, Welcome,
+        },
+        put_frame,
+        question::Ask,
+    },
+};
+
+#[path = "support/page.rs"]
+mod page;
+
+const PAGE: &str = "wire/gateway.md";
+const TIME: Time = Time(1_795_334_400_123_456_789);
+
+fn incarnation() -> Incarnation {
+    Incarnation { boot: 0x1a2b_3c4d, pid: 4711, start: 1_795_248_000_123_456_789 }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/gateway"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn frame(kind: Kind, flags: u8, id: u32, number: u64, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_frame(&mut bytes, kind, flags, id, number, body);
+    bytes
+}
+
+fn json(kind: Kind, id: u32, number: u64, body: &impl Serialize) -> Vec<u8> {
+    frame(kind, 0, id, number, &serde_json::to_vec(body).unwrap())
+}
+
+fn publish() -> Vec<u8> {
+    let mut body = Vec::new();
+    put_sample(&mut body, b"hello");
+    put_sample(&mut body, b"you");
+    body
+}
+
+fn ask() -> Vec<u8> {
+    let mut body = Vec::new();
+    Ask { timeout_ms: 5000, all: false, service: "log/stat", question: b"{}" }.encode(&mut body);
+    body
+}
+
+fn batch() -> Vec<u8> {
+    let header = BatchHeader {
+        flags: 0,
+        clock: ClockState::Synchronised,
+        type_id: 1,
+        type_version: 1,
+        tai_offset: 37,
+        incarnation: incarnation(),
+        stream: 2,
+        count: 2,
+        first: 1_000_000,
+        acquired: TIME,
+        sent: Time(TIME.0 + 250_000),
+        domain: Domain::new("alma").unwrap(),
+        source: SourceName::new("CONTROL/DV01").unwrap(),
+    };
+    let body = publish();
+    let mut bytes = Vec::new();
+    header.encode(body.len() as u32, &mut bytes);
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+fn event() -> Vec<u8> {
+    let event = EventSample {
+        epoch: 2,
+        time: TIME,
+        number: 41,
+        kinds: Kinds::CHANGE | Kinds::ARCHIVE,
+        quality: Quality::Warning,
+        ..EventSample::of(3, Value::scalar(&1.25f64))
+    };
+    let mut bytes = Vec::new();
+    event.encode(&mut bytes).unwrap();
+    let item = EventItem {
+        attribute: 7,
+        reason: Reason::First,
+        unknown_before: false,
+        sent: TIME,
+        received: Time(TIME.0 + 300_000),
+        event: &bytes,
+    };
+    let mut body = Vec::new();
+    item.put(&mut body);
+    body
+}
+
+/// A session: the direction, and each frame.
+fn session() -> Vec<(&'static str, Vec<u8>)> {
+    let hello = Hello { versions: vec![1], source: "CONTROL/DV01".into(), client: "vectors 1".into(), ..Hello::default() };
+    let welcome = Welcome {
+        version: 1,
+        hub: "0.1.0".into(),
+        domain: "alma".into(),
+        session: "000102030405060708090a0b0c0d0e0f".into(),
+        principal: "user 1000".into(),
+        beat_ms: 2000,
+        resume_ms: 60_000,
+        window: 8 << 20,
+        frame: 16 << 20,
+        ..Welcome::default()
+    };
+    let position = Position(incarnation(), 2, Big(1_000_000));
+    let open = Open { topics: vec!["weather/*".into()], from: From::Positions(vec![position]), ..Open::default() };
+    let stream = StreamInfo {
+        incarnation: incarnation(),
+        stream: 2,
+        source: "CONTROL/DV01".into(),
+        topic: "weather/wind".into(),
+        partition: Vec::new(),
+        type_id: 1,
+        version: 1,
+    };
+    let gap = GapInfo {
+        incarnation: incarnation(),
+        stream: 2,
+        from: Big(1_000_002),
+        to: None,
+        why: "writer died".into(),
+        filled: false,
+    };
+    let life = Life { source: "CONTROL/DV01".into(), incarnation: incarnation(), state: "died".into() };
+    let declare = Declare { topic: Some("weather/wind".into()), ..Declare::default() };
+    let opened = Opened { incarnation: Some(incarnation()), stream: Some(0) };
+    let receipt = Receipt { written: Big(2), delivered: Some(Big(1)), readers: 1, ..Receipt::default() };
+    let notice = Notice { attribute: 7, reason: "source died".into(), missed: None };
+    let mut part = incarnation().to_bytes().to_vec();
+    part.extend_from_slice(b"{}");
+    vec![
+        ("client", json(Kind::Hello, 0, 0, &hello)),
+        ("hub", json(Kind::Welcome, 0, 0, &welcome)),
+        ("client", json(Kind::Open, 1, 1, &open)),
+        ("client", frame(Kind::Credit, 0, 1, 2, &(1u64 << 20).to_le_bytes())),
+        ("client", json(Kind::Declare, 2, 3, &declare)),
+        ("client", frame(Kind::Publish, FLAG_AT_ONCE, 2, 4, &publish())),
+        ("client", frame(Kind::Ask, 0, 3, 5, &ask())),
+        ("hub", json(Kind::Opened, 1, 1, &Opened::default())),
+        ("hub", json(Kind::Stream, 1, 2, &stream)),
+        ("hub", frame(Kind::Data, 0, 1, 3, &batch())),
+        ("hub", json(Kind::Gap, 1, 4, &gap)),
+        ("hub", json(Kind::Life, 1, 5, &life)),
+        ("hub", json(Kind::Opened, 2, 6, &opened)),
+        ("hub", json(Kind::Receipt, 2, 7, &receipt)),
+        ("hub", frame(Kind::Part, 0, 3, 8, &part)),
+        ("hub", json(Kind::Ended, 3, 9, &End::default())),
+        ("hub", frame(Kind::Events, 0, 4, 10, &event())),
+        ("hub", json(Kind::Notice, 4, 11, &notice)),
+        ("client", frame(Kind::Ack, 0, 0, 0, &11u64.to_le_bytes())),
+        ("client", frame(Kind::Close, 0, 1, 6, &[])),
+        ("hub", json(Kind::Ended, 1, 12, &End::because(Code::Done, ""))),
+        ("client", json(Kind::Bye, 0, 0, &End::default())),
+    ]
+}
+
+/// The text of this file, written first if it is missing and shall be.
+fn kept(name: &str, text: &str) -> String {
+    let path = folder().join(name);
+    if !path.exists() && std::env::var_os("TAMPU_WRITE_VECTORS").is_some() {
+        fs::create_dir_all(folder()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_page_has_the_frames_that_are_written() {
+    let hello = br#"{"versions":[1],"source":"CONTROL/DV01","frame":8}"#;
+    let frames = [
+        frame(Kind::Hello, 0, 0, 0, hello),
+        frame(Kind::Credit, 0, 1, 2, &(1u64 << 20).to_le_bytes()),
+        frame(Kind::Publish, FLAG_AT_ONCE, 2, 4, &publish()),
+        frame(Kind::Ask, 0, 3, 5, &ask()),
+    ];
+    for (which, written) in frames.iter().enumerate() {
+        assert_eq!(hex(written), hex(&page::hex_dump(PAGE, which)), "left: written; right: the page's dump {which}");
+    }
+    let read: Hello = serde_json::from_slice(hello).unwrap();
+    assert_eq!((read.versions, read.frame), (vec![1], Some(8)));
+}
+
+#[test]
+fn the_page_has_every_kind() {
+    for row in page::table(PAGE, "kind") {
+        let kind = Kind::of(row[0].parse().unwrap()).unwrap_or_else(|| panic!("{row:?}"));
+        assert_eq!(kind.name().to_uppercase(), row[1]);
+        assert_eq!(kind.is_counted(), row[3] == "yes", "{row:?}");
+        assert_eq!(kind.is_of_client(), row[2] != "hub", "{row:?}");
+    }
+    assert_eq!(page::table(PAGE, "kind").len(), Kind::ALL.len());
+}
+
+#[test]
+fn a_session_is_written_as_the_file_has_it() {
+    let text: String = session().iter().map(|(from, frame)| format!("{from}\t{}\n", hex(frame))).collect();
+    assert_eq!(text, kept("session.txt", &text));
+    for (from, bytes) in session() {
+        let (frame, rest) = Frame::first(&bytes, 1 << 20).unwrap().unwrap();
+        assert!(rest.is_empty());
+        if frame.header.kind != Kind::Ack && frame.header.kind != Kind::Bye {
+            assert_eq!(frame.header.kind.is_of_client(), from == "client");
+        }
+    }
+    assert_eq!(samples(&publish()).map(Result::unwrap).collect::<Vec<_>>(), [&b"hello"[..], b"you"]);
+}
+
+#[test]
+fn events_are_written_as_the_file_has_them() {
+    let bytes = event();
+    let text = bytes.chunks(32).map(|line| hex(line) + "\n").collect::<String>();
+    assert_eq!(text, kept("events.hex", &text));
+    let item = events(&bytes).next().unwrap().unwrap();
+    assert_eq!((item.attribute, item.reason, item.event.len()), (7, Reason::First, 68));
+}

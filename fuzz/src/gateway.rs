@@ -1,0 +1,62 @@
+//! Demands on the frames of the gateway for any bytes: they are read in order without overlapping, and a frame that was
+//! accepted survives being written and read again, with its body.
+
+#![allow(dead_code, missing_docs)]
+
+use tampu_types::gateway::{
+    Frame, Kind,
+    events::events,
+    frame::samples,
+    messages::{Declare, End, GapInfo, Hello, Open, Receipt, Welcome},
+    put_frame,
+    question::Ask,
+};
+
+const LIMIT: u32 = 1 << 16;
+
+/// Frames, one after the other.
+pub fn gateway(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((frame, after))) = Frame::first(rest, LIMIT) {
+        let header = frame.header;
+        let mut again = Vec::new();
+        put_frame(&mut again, header.kind, header.flags, header.id, header.number, frame.body);
+        assert_eq!(again, &rest[..rest.len() - after.len()]);
+        body(&frame);
+        rest = after;
+    }
+}
+
+fn body(frame: &Frame<'_>) {
+    let body = frame.body;
+    match frame.header.kind {
+        Kind::Ack | Kind::Credit => {
+            if let Ok(value) = frame.value() {
+                assert_eq!(body, value.to_le_bytes());
+            }
+        }
+        Kind::Ask => {
+            if let Ok(ask) = Ask::decode(body) {
+                let mut again = Vec::new();
+                ask.encode(&mut again);
+                assert_eq!(Ask::decode(&again), Ok(ask));
+            }
+        }
+        Kind::Publish => assert!(samples(body).flatten().map(<[u8]>::len).sum::<usize>() <= body.len()),
+        Kind::Events => assert!(events(body).flatten().map(|item| item.event.len()).sum::<usize>() <= body.len()),
+        Kind::Hello => leads_back::<Hello>(body),
+        Kind::Welcome => leads_back::<Welcome>(body),
+        Kind::Bye | Kind::Ended => leads_back::<End>(body),
+        Kind::Open => leads_back::<Open>(body),
+        Kind::Declare => leads_back::<Declare>(body),
+        Kind::Gap => leads_back::<GapInfo>(body),
+        Kind::Receipt => leads_back::<Receipt>(body),
+        _ => {}
+    }
+}
+
+fn leads_back<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(body: &[u8]) {
+    let Ok(message) = serde_json::from_slice::<T>(body) else { return };
+    let text = serde_json::to_vec(&message).expect("a message is JSON");
+    assert_eq!(serde_json::from_slice::<T>(&text).expect("what was written can be read"), message);
+}
