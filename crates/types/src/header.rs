@@ -118,6 +118,11 @@ impl BatchHeader {
         header[3] |= flag;
     }
 
+    /// Clears the flags in an encoded header.
+    pub fn clear_flags(header: &mut [u8]) {
+        header[3] = 0;
+    }
+
     /// Sets the length of the body in an encoded header.
     pub fn set_body_len(header: &mut [u8], length: u32) {
         header[64..68].copy_from_slice(&length.to_le_bytes());

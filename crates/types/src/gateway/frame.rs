@@ -20,7 +20,7 @@ pub enum BadFrame {
     /// The body is longer than the receiver takes.
     #[error("a frame of {length} bytes; at most {limit} are taken")]
     Long {
-        /// Announced length.
+        /// Length in the header.
         length: u32,
         /// Longest length that is taken.
         limit: u32,
@@ -51,7 +51,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// All kinds.
+            /// All kinds of frames.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
 
             /// Returns its name in lower case, as JSON has it.
@@ -97,7 +97,7 @@ kinds! {
     Opened = 32, "opened";
     /// A stream, before its first batch.
     Stream = 33, "stream";
-    /// A batch.
+    /// Batch of a stream.
     Data = 34, "data";
     /// Samples that are lost.
     Gap = 35, "gap";

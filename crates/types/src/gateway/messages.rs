@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for Big {
     }
 }
 
-/// HELLO.
+/// Body of HELLO.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hello {
@@ -44,7 +44,7 @@ pub struct Hello {
     pub client: String,
     /// Name under which the session publishes.
     pub source: String,
-    /// Expected domain.
+    /// Domain that the client expects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// Credential, where the transport proves no user.
@@ -61,7 +61,7 @@ pub struct Hello {
     pub frame: Option<u32>,
 }
 
-/// WELCOME.
+/// Body of WELCOME.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Welcome {
@@ -97,7 +97,7 @@ pub struct Welcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// In order.
+    /// It ended in order.
     #[default]
     Done,
     /// The sides have no version in common.
@@ -116,10 +116,6 @@ pub enum Code {
     Failed,
     /// No process answered in time.
     Unanswered,
-    /// The other side was silent for too long.
-    Silent,
-    /// Another connection has resumed the session.
-    Replaced,
     /// The hub stops.
     Stopping,
     /// A code of a later release.
@@ -127,7 +123,7 @@ pub enum Code {
     Other,
 }
 
-/// BYE and ENDED.
+/// Body of BYE and ENDED.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
@@ -156,7 +152,7 @@ pub struct Position(pub Incarnation, pub u32, pub Big);
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
-    /// New samples.
+    /// Begins with new samples.
     #[default]
     Now,
     /// All that the writers still have.
@@ -167,7 +163,7 @@ pub enum From {
     Positions(Vec<Position>),
 }
 
-/// OPEN.
+/// Body of OPEN.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Open {
@@ -192,7 +188,7 @@ pub struct Open {
     /// Filter of readings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Json>,
-    /// Beginning.
+    /// Beginning of the subscription.
     pub from: From,
     /// Begins with the archive from this time on.
     #[serde(with = "crate::time::rfc3339::option", skip_serializing_if = "Option::is_none")]
@@ -209,16 +205,16 @@ pub struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Receipts {
-    /// When readers have acknowledged.
+    /// Sent when readers have acknowledged.
     #[default]
     Delivered,
-    /// When samples are on a disk as well.
+    /// Sent when samples are on a disk as well.
     Kept,
-    /// None but about writing.
+    /// Sent about writing only.
     None,
 }
 
-/// DECLARE.
+/// Body of DECLARE.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Declare {
@@ -250,7 +246,7 @@ pub struct Declare {
     pub receipts: Receipts,
 }
 
-/// OPENED.
+/// Body of OPENED.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Opened {
@@ -262,7 +258,7 @@ pub struct Opened {
     pub stream: Option<u32>,
 }
 
-/// STREAM.
+/// Body of STREAM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamInfo {
     /// Process that writes it.
@@ -271,7 +267,7 @@ pub struct StreamInfo {
     pub stream: u32,
     /// Name of the source.
     pub source: String,
-    /// Topic.
+    /// Topic of the stream.
     pub topic: String,
     /// Names of the partition.
     pub partition: Vec<String>,
@@ -282,7 +278,7 @@ pub struct StreamInfo {
     pub version: u16,
 }
 
-/// GAP.
+/// Body of GAP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapInfo {
     /// Process that wrote the samples.
@@ -293,25 +289,25 @@ pub struct GapInfo {
     pub from: Big,
     /// Sample after the last missing one; `None` if it is unknown.
     pub to: Option<Big>,
-    /// Reason.
+    /// Reason, as people read it.
     pub why: String,
     /// True if DATA before it had the records from the archive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub filled: bool,
 }
 
-/// LIFE.
+/// Body of LIFE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     /// Name of the source.
     pub source: String,
-    /// Process.
+    /// Process that changed.
     pub incarnation: Incarnation,
     /// Its new state.
     pub state: String,
 }
 
-/// ATTRIBUTE.
+/// Body of ATTRIBUTE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeIntro {
     /// Handle in EVENTS and NOTICE.
@@ -324,7 +320,7 @@ pub struct AttributeIntro {
     pub number: u32,
     /// Number of the configuration.
     pub epoch: u32,
-    /// The configuration.
+    /// Configuration of the attribute.
     pub config: AttributeConfig,
 }
 
@@ -338,18 +334,18 @@ pub enum Missing {
     Unknown(String),
 }
 
-/// NOTICE.
+/// Body of NOTICE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// Handle of the attribute.
     pub attribute: u32,
-    /// Reason.
+    /// Reason, as people read it.
     pub reason: String,
     /// Events that are missing.
     pub missed: Option<Missing>,
 }
 
-/// RECEIPT.
+/// Body of RECEIPT.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Receipt {
