@@ -47,10 +47,13 @@ install: release ## build and install `tampu`, manual pages, completions, the C 
 	@"$(CARGO_TARGET_DIR)/release/tampu" completions fish > "$(SHARE)/fish/vendor_completions.d/tampu.fish"
 	@cargo build $(CARGO_FLAGS) --release --package tampu-c
 	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/libtampu_log.so" "$(DESTDIR)$(PREFIX)/lib/libtampu_log.so"
-	@install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
+	@install -d "$(DESTDIR)$(PREFIX)/include"
 	@install -m 644 bindings/c/include/* "$(DESTDIR)$(PREFIX)/include"
-	@printf 'prefix=%s\nName: tampu\nDescription: Logs and bulk data of Tampu, for C and C++\nVersion: %s\nCflags: -I$${prefix}/include\nLibs: -L$${prefix}/lib -ltampu_log -Wl,-rpath,$${prefix}/lib\n' \
-		"$(PREFIX)" "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)" > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/tampu.pc"
+	@for file in bindings/c/packages/*; do \
+		install -d "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/lib/cmake/tampu"; \
+		case "$$file" in *.pc) folder=pkgconfig;; *) folder=cmake/tampu;; esac; \
+		sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
+			"$$file" > "$(DESTDIR)$(PREFIX)/lib/$$folder/$${file##*/}"; done
 	@install -D -m 644 examples/tampu.service "$(SHARE)/doc/tampu/tampu.service"
 	@install -D -m 644 crates/hub/tampu.toml "$(SHARE)/doc/tampu/tampu.toml.example"
 	@echo "installed: $(PREFIX)/bin/tampu; configuration example: $(PREFIX)/share/doc/tampu/tampu.toml.example"

@@ -30,13 +30,13 @@
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tampu_failure.hpp"
 #include "tampu_log.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arguments are stored as they lie in memory: little endian");
@@ -68,11 +68,6 @@ enum class Outcome : std::int32_t {
     Unconfirmed = TAMPU_LOG_IS_UNCONFIRMED,
     Received = TAMPU_LOG_IS_RECEIVED,
     Kept = TAMPU_LOG_IS_KEPT,
-};
-
-// A failure, with the text of tampu_log_last_error().
-struct Failure : std::runtime_error {
-    using std::runtime_error::runtime_error;
 };
 
 // A named logger, or one derived from it. When the process's last logger is destroyed, it waits until its records are sent (at most

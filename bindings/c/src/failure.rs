@@ -11,8 +11,16 @@ use std::{
 
 use tampu_bulk::{directory::AnnounceError, group::BadGroup, name::BadBulkName, sender::SendError, target::BadTarget};
 use tampu_bus::{BusError, connect::BadEnvironment};
+use tampu_event::{
+    JoinError,
+    client::BadCondition,
+    server::{DeclareError, PushError},
+};
 use tampu_log::logger::{BadSettings, OpenError};
-use tampu_types::identity::BadName;
+use tampu_types::{
+    event::{BadAttributeName, BadPattern, config::BadBand},
+    identity::BadName,
+};
 
 /// Reason for which a function failed.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +60,20 @@ pub enum Failure {
     Announce(#[from] AnnounceError),
     #[error(transparent)]
     Send(#[from] SendError),
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error("the attribute's name: {0}")]
+    Attribute(#[from] BadAttributeName),
+    #[error("the attribute: {0}")]
+    Pattern(#[from] BadPattern),
+    #[error(transparent)]
+    Declare(#[from] DeclareError),
+    #[error(transparent)]
+    Push(#[from] PushError),
+    #[error("the condition: {0}")]
+    Condition(#[from] BadCondition),
+    #[error("the least difference: {0}")]
+    Band(#[from] BadBand),
     #[error("{what}: invalid value '{value}'; {possible}")]
     Odd { what: &'static str, value: String, possible: &'static str },
     #[error("the participant '{0}' is not on the bus: it was made with tampu_bulk_alone")]

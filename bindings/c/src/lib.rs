@@ -1,5 +1,5 @@
-//! The logger for C and C++, and bulk data for C: the library `tampu_log`. The contracts are `include/tampu_log.h` and
-//! `include/tampu_bulk.h` ([`bulk`]).
+//! Logs, events and bulk data for C and C++: the library `tampu_log`. The contracts are `include/tampu_log.h`,
+//! `include/tampu_event.h` ([`event`]) and `include/tampu_bulk.h` ([`bulk`]).
 //!
 //! | language | header | cost of a call |
 //! |-|-|-|
@@ -20,7 +20,9 @@
 #![warn(missing_docs)]
 
 pub mod bulk;
+mod callback;
 pub mod derive;
+pub mod event;
 pub mod failure;
 pub mod front;
 mod grade;
@@ -30,6 +32,7 @@ mod place;
 pub mod statement;
 pub mod stats;
 pub mod string;
+mod structure;
 pub mod write;
 
 #[cfg(test)]

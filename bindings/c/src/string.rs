@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    ffi::{CStr, c_char},
+    ffi::{CStr, CString, c_char},
     slice,
 };
 
@@ -27,6 +27,20 @@ pub unsafe fn bytes<'a>(string: *const c_char) -> &'a [u8] {
 pub unsafe fn text<'a>(string: *const c_char) -> Cow<'a, str> {
     // SAFETY: by the caller.
     String::from_utf8_lossy(unsafe { bytes(string) })
+}
+
+/// Converts an optional text: NULL and "" count as absent.
+///
+/// # Safety
+/// `text` is NULL or a C string.
+pub unsafe fn optional(text: *const c_char) -> Option<String> {
+    // SAFETY: by the caller.
+    Some(unsafe { self::text(text) }.into_owned()).filter(|text| !text.is_empty())
+}
+
+/// Makes a string for C; a zero inside it becomes U+FFFD.
+pub fn for_c(text: impl std::fmt::Display) -> CString {
+    CString::new(text.to_string().replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 /// Returns `length` bytes of C's. `what` names them in an error.

@@ -48,16 +48,25 @@ fn functions(text: &str, before: &str, prefix: &str) -> BTreeSet<String> {
 #[test]
 fn the_headers_declare_what_is_exported() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (prefix, header, least) in [("tampu_log_", "tampu_log.h", 15), ("tampu_bulk_", "tampu_bulk.h", 15)] {
+    let headers = [("tampu_log_", "tampu_log.h", 15), ("tampu_bulk_", "tampu_bulk.h", 15), ("tampu_event_", "tampu_event.h", 20)];
+    for (prefix, header, least) in headers {
         let mut exported = BTreeSet::new();
-        for folder in ["src", "src/bulk"] {
+        for folder in ["src", "src/bulk", "src/event"] {
             let files = std::fs::read_dir(root.join(folder)).unwrap().map(|file| file.unwrap().path());
             for file in files.filter(|file| file.is_file()) {
                 exported.extend(functions(&std::fs::read_to_string(file).unwrap(), "extern \"C\" fn", prefix));
             }
         }
         let mut declared = functions(&std::fs::read_to_string(root.join("include").join(header)).unwrap(), prefix, prefix);
-        assert_eq!(declared.remove("tampu_log_printf"), prefix == "tampu_log_", "this one is the header's own");
+        for own in [
+            "tampu_log_printf",
+            "tampu_event_push_scalar",
+            "tampu_event_push_double",
+            "tampu_event_push_long",
+            "tampu_event_push_string",
+        ] {
+            assert_eq!(declared.remove(own), own.starts_with(prefix), "{own} is the header's own");
+        }
         assert_eq!(exported, declared);
         assert!(exported.len() > least, "{exported:?}");
     }

@@ -1,8 +1,8 @@
 //! C's callbacks as a receiver's handler.
 
 use std::{
-    cell::{Cell, RefCell},
-    ffi::{CString, c_char, c_void},
+    cell::RefCell,
+    ffi::{c_char, c_void},
     sync::{Arc, Condvar, Mutex, PoisonError},
 };
 
@@ -13,8 +13,9 @@ use tampu_bulk::{
 };
 
 use crate::{
+    callback::inside,
     failure::{Failure, guarded},
-    string,
+    string::{self, for_c},
 };
 
 /// `tampu_bulk_transfer_start`: a transfer begins.
@@ -102,12 +103,6 @@ const GIVE_UP: i32 = 2;
 thread_local! {
     /// Reason that the running callback stored for its failure.
     static WHY: RefCell<Option<String>> = const { RefCell::new(None) };
-    static RUNS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns true if this thread is in a callback.
-pub(super) fn running() -> bool {
-    RUNS.get()
 }
 
 /// Stores the reason for the coming failure of a callback.
@@ -162,10 +157,8 @@ impl Callbacks {
     fn answer<T>(&self, call: Answering<T>, what: &'static str, with: &T) -> Result<(), CallbackError> {
         let Some(call) = call else { return Ok(()) };
         WHY.set(None);
-        RUNS.set(true);
         // SAFETY: by the promise to `new`; the pointed-to value outlives the call.
-        let answer = unsafe { call(self.calls.context, with) };
-        RUNS.set(false);
+        let answer = inside(|| unsafe { call(self.calls.context, with) });
         let text = || WHY.take().unwrap_or_else(|| format!("the callback for {what} returned {answer}"));
         match answer {
             0 => Ok(()),
@@ -177,10 +170,8 @@ impl Callbacks {
     /// Calls a callback without a result.
     fn tell<T>(&self, call: Callback<T>, with: &T) {
         let Some(call) = call else { return };
-        RUNS.set(true);
         // SAFETY: as above.
-        unsafe { call(self.calls.context, with) };
-        RUNS.set(false);
+        inside(|| unsafe { call(self.calls.context, with) });
     }
 }
 
@@ -189,10 +180,6 @@ impl Drop for Callbacks {
         *self.done.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.done.changed.notify_all();
     }
-}
-
-fn for_c(text: impl std::fmt::Display) -> CString {
-    CString::new(text.to_string().replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 impl Handler for Callbacks {

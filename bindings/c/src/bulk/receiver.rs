@@ -16,12 +16,17 @@ use tampu_bulk::{
 use tampu_bus::engine::Guard;
 
 use super::{
-    callbacks::{Callbacks, Done, HandlerOfC, running},
-    given, name, optional,
+    callbacks::{Callbacks, Done, HandlerOfC},
+    name,
     participant::{Member, member},
     protection_of,
 };
-use crate::failure::{Failure, guarded};
+use crate::{
+    callback::running,
+    failure::{Failure, guarded},
+    string::optional,
+    structure::given,
+};
 
 /// Bytes of a handler in the first release.
 const HANDLER_FIRST: usize = 6 * size_of::<usize>();

@@ -17,13 +17,14 @@ use tampu_bulk::{
 use tampu_bus::{Participant, engine::Guard};
 
 use super::{
-    given, name, optional,
+    name,
     participant::{Member, member},
-    protection_of, tell,
+    protection_of,
 };
 use crate::{
     failure::{Failure, guarded, mention},
-    string,
+    string::{self, optional},
+    structure::{given, tell},
 };
 
 /// Maximum window, in bytes.
