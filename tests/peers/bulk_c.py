@@ -77,6 +77,20 @@ def killed(place, programs):
     check(f"the sender was killed: {said[-1]}", said[-1].endswith("incomplete") and " 0 wrong" in said[-1] and receiver.returncode == 1)
 
 
+def several_flows(place, programs):
+    """The example in C++: two flows of one stream, blocks that are lent, sending at an interval, a callback that gives up."""
+    done = subprocess.run([programs.compile(CXX, BINDING / "examples" / "recorder.cpp")], env=place.environment, stdout=subprocess.PIPE, text=True, timeout=120, check=False)
+    said = done.stdout.splitlines()
+    total = 10 << 20
+    expected = [
+        "spectra: start uid://A002/X1 from CORR/CORRELATOR", f"spectra: {total} bytes, complete", f"{total} bytes to 1 of 1",
+        "metadata: start header from CORR/CORRELATOR", "metadata: 12 bytes, complete", "metadata: start refused from CORR/CORRELATOR",
+    ]
+    if said[:6] != expected or "no more, please" not in done.stdout:
+        print(f"  found {said}")
+    check("an example in C++: two flows", done.returncode == 0 and said[:6] == expected and "no more, please" in done.stdout)
+
+
 GIVES_UP = """
 #include "tampu_bulk.h"
 int main(void) {
@@ -129,6 +143,7 @@ def main():
         refused(place, programs)
         killed(place, programs)
         transfer(place, programs, BYTES, by_target=False)
+        several_flows(place, compiled)
         place.up()
         transfer(place, programs, BYTES, by_target=False)
         to_the_command(place, programs[0], 3_000_001)

@@ -11,7 +11,8 @@
  *
  * A transfer on a flow has a parameter, data of any length, and an end. The receivers' callbacks get the parameter, then every byte
  * once and in order or a report of lost ranges, then the end. The end always comes, also when the sender dies. A handle is a stream
- * with one flow; a program with several flows opens several handles.
+ * with one flow; a program with several flows opens several handles. C++ has classes for streams of several flows in
+ * tampu_bulk.hpp.
  *
  * Strings are UTF-8 with a zero at the end; they are copied or used during the call only. Every function may be called in every
  * thread, but not in a signal handler; calls of one sender wait for each other. None unwinds, exits or aborts. A failure
@@ -78,6 +79,20 @@ enum {
     TAMPU_BULK_PROTECTION_ENCRYPTED = 3
 };
 
+enum {
+    /* It gets no more of this transfer, and joins the next one. */
+    TAMPU_BULK_SLOW_CUT = 0,
+    /* Data without room is skipped for it, and it is told the lost ranges. */
+    TAMPU_BULK_SLOW_SKIP = 1
+};
+
+enum {
+    /* Start and stop wait. */
+    TAMPU_BULK_ACK_START_AND_STOP = 0,
+    TAMPU_BULK_ACK_NEVER = 1,
+    TAMPU_BULK_ACK_EVERY_SEND = 2
+};
+
 /* Settings of a flow. A member of 0 has its default. */
 typedef struct tampu_bulk_send_settings {
     /* Most bytes sent and not acknowledged. Default 32 MiB, at most 16 GiB. */
@@ -101,6 +116,18 @@ typedef struct tampu_bulk_send_settings {
     uint32_t group_ttl;
     /* TAMPU_BULK_PROTECTION_...: the least protection of the connection to each receiver. */
     int32_t protection;
+    /* TAMPU_BULK_SLOW_...: treatment of a receiver that holds up the others for `wait_ms`. */
+    int32_t slow;
+    /* TAMPU_BULK_ACK_...: calls that wait until the receivers' callbacks have taken their part. */
+    int32_t acknowledge;
+    /* Longest time that a receiver may hold up the others or make no progress, ms. Default 5000. */
+    uint32_t wait_ms;
+    /* Longest wait of start and stop for a receiver without progress, ms. Default 10000. */
+    uint32_t ack_wait_ms;
+    /* Time for which data is kept for a receiver whose connection is broken, ms. Default 30000. */
+    uint32_t resume_ms;
+    /* Must be 0. */
+    int32_t reserved;
 } tampu_bulk_send_settings;
 
 /* Opens a sender without receivers. `settings` may be NULL. NULL on failure. */
@@ -126,6 +153,58 @@ int32_t tampu_bulk_start(const tampu_bulk_sender *sender, const void *parameter,
 /* Sends a copy of a block. Returns when the fastest receiver's socket or memory has taken it, and waits while the slowest is a
  * window behind. 0: sent; -1: failed, and the caller must still end the transfer with tampu_bulk_stop or tampu_bulk_reset. */
 int32_t tampu_bulk_send(const tampu_bulk_sender *sender, const void *bytes, size_t length);
+
+/* A block of memory to fill and send without a copy: in the memory that receivers on this host read, if there are such. */
+typedef struct tampu_bulk_block tampu_bulk_block;
+
+/* Lends a block of this length. Its content is undefined. NULL on failure. */
+tampu_bulk_block *tampu_bulk_block_new(const tampu_bulk_sender *sender, size_t length);
+
+/* The memory of a block. NULL after a failure. */
+void *tampu_bulk_block_data(tampu_bulk_block *block);
+
+/* Sends the first `length` bytes of a block, and takes the block back, also on failure. Waits and returns as tampu_bulk_send. */
+int32_t tampu_bulk_block_send(const tampu_bulk_sender *sender, tampu_bulk_block *block, size_t length);
+
+/* Takes back a block that is not sent. NULL is allowed. */
+void tampu_bulk_block_free(tampu_bulk_block *block);
+
+/* Calls of a function at an interval. */
+typedef struct tampu_bulk_periodic tampu_bulk_periodic;
+
+/* Sends a piece; returns 0 to be called again, 1 to end. */
+typedef int32_t (*tampu_bulk_send_call)(void *context, const tampu_bulk_sender *sender);
+
+/* Calls `send` at this interval in a thread of the library. A call that takes longer delays the next one; missed calls are not
+ * repeated. The sender must stay open until the end. NULL on failure. */
+tampu_bulk_periodic *tampu_bulk_every(const tampu_bulk_sender *sender, uint64_t interval_us, tampu_bulk_send_call send, void *context);
+
+/* Ends the calls, and waits for a running one. 0: ended; -1: failed, because the function called this. NULL is allowed. */
+int32_t tampu_bulk_every_end(tampu_bulk_periodic *periodic);
+
+/* State of a sender. */
+typedef struct tampu_bulk_sender_status {
+    /* Number of the running transfer, or of the last one. */
+    uint64_t transfer;
+    /* Its bytes so far. */
+    uint64_t bytes;
+    /* Bytes per second over about the last second. */
+    double rate;
+    /* Bytes that some receiver has not acknowledged, and their limit. */
+    uint64_t unacknowledged;
+    uint64_t window;
+    /* Seconds for which a call has waited; 0: none waits. */
+    double waits;
+    /* 0: no transfer; 1: a transfer is running; 2: the last one has ended. */
+    int32_t phase;
+    /* Receivers that are known, connected, and cut from the running transfer. */
+    uint32_t receivers;
+    uint32_t connected;
+    uint32_t cut;
+} tampu_bulk_sender_status;
+
+/* Tells the state of a sender, without waiting. 0: done; -1: failed. */
+int32_t tampu_bulk_sender_state(const tampu_bulk_sender *sender, tampu_bulk_sender_status *status, size_t size);
 
 /* Result of a transfer. */
 typedef struct tampu_bulk_report {

@@ -1,7 +1,7 @@
 //! Bulk data for C: senders and receivers. The contract is `include/tampu_bulk.h`.
 //!
 //! A handle is a stream with one flow. Several flows need several handles; a sender and a receiver find each other by
-//! the flow's name.
+//! the flow's name. The classes of `include/tampu_bulk.hpp` have several flows, each by a handle.
 //!
 //! Decision: these functions are in the logger's library, because that library already contains the bus and its engine.
 //! A process that links two such libraries would contain both twice. Failures are reported as in the logger
@@ -13,10 +13,14 @@ use tampu_bulk::{Name, Protection};
 
 use crate::{failure::Failure, string};
 
+pub mod block;
 pub mod callbacks;
 pub mod participant;
+pub mod periodic;
 pub mod receiver;
 pub mod sender;
+pub mod settings;
+pub mod state;
 
 /// Converts the name of a stream or a flow.
 ///

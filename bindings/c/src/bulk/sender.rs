@@ -9,8 +9,6 @@ use std::{
 use tampu_bulk::{
     Sender, asking,
     directory::{self, Following, Teller, TransferNote},
-    group::Group,
-    message::Transport,
     sender::{Flow, SendFlow},
     state::{Delivery, Report},
 };
@@ -19,36 +17,13 @@ use tampu_bus::{Participant, engine::Guard};
 use super::{
     name,
     participant::{Member, member},
-    protection_of,
+    settings::{SETTINGS_FIRST, SettingsOfC},
 };
 use crate::{
     failure::{Failure, guarded, mention},
-    string::{self, optional},
+    string,
     structure::{given, tell},
 };
-
-/// Maximum window, in bytes.
-const WINDOW_LIMIT: u64 = 16 << 30;
-
-/// Bytes of the settings in the first release.
-const SETTINGS_FIRST: usize = 32;
-
-/// `tampu_bulk_send_settings`: a zero field means the default. A later release appends fields.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct SettingsOfC {
-    pub window: u64,
-    pub throttle: f64,
-    pub receivers: u32,
-    pub connect_wait_ms: u32,
-    pub transport: i32,
-    pub checked: i32,
-    pub group: *const c_char,
-    pub group_interface: *const c_char,
-    pub group_ttl: u32,
-    pub protection: i32,
-}
 
 /// `tampu_bulk_report`: the result of a transfer. A later release appends fields.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -97,9 +72,14 @@ impl SenderHandle {
         let _ = bus.teller.tell(&note);
     }
 
+    /// Returns its flow.
+    pub(super) fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
     /// Returns the transports of its receivers.
     #[cfg(test)]
-    pub(super) fn transports(&self) -> Vec<Transport> {
+    pub(super) fn transports(&self) -> Vec<tampu_bulk::message::Transport> {
         self.flow.state().receivers.iter().map(|link| link.transport).collect()
     }
 
@@ -128,77 +108,9 @@ impl SenderHandle {
 ///
 /// # Safety
 /// NULL, or open as long as `'a`.
-unsafe fn sender<'a>(handle: *const SenderHandle) -> Result<&'a SenderHandle, Failure> {
+pub(super) unsafe fn sender<'a>(handle: *const SenderHandle) -> Result<&'a SenderHandle, Failure> {
     // SAFETY: by the caller.
     unsafe { handle.as_ref() }.ok_or(Failure::Null("the sender"))
-}
-
-impl SettingsOfC {
-    /// Returns the multicast group of the settings.
-    ///
-    /// # Safety
-    /// Its texts are NULL or C strings.
-    unsafe fn group(&self) -> Result<Option<Group>, Failure> {
-        let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
-        // SAFETY: by the caller.
-        let (group, interface) = unsafe { (optional(self.group), optional(self.group_interface)) };
-        let Some(group) = group else {
-            return match (interface, self.group_ttl) {
-                (None, 0) => Ok(None),
-                (interface, _) => Err(odd("a group's interface and ttl", interface.unwrap_or_default(), "set a group too")),
-            };
-        };
-        let mut group: Group = group.parse()?;
-        if let Some(interface) = interface {
-            let possible = "give the IPv4 address, the name or the index of an interface of this host";
-            group.interface = interface.parse().map_err(|_| odd("the group's interface", interface, possible))?;
-        }
-        if self.group_ttl > 0 {
-            group.ttl =
-                u8::try_from(self.group_ttl).map_err(|_| odd("the group's ttl", self.group_ttl.to_string(), "give 1 to 255"))?;
-        }
-        Ok(Some(group))
-    }
-
-    /// Applies the given settings over the defaults.
-    ///
-    /// # Safety
-    /// Its texts are NULL or C strings.
-    unsafe fn over(&self, mut flow: SendFlow) -> Result<SendFlow, Failure> {
-        let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
-        if self.window > WINDOW_LIMIT {
-            return Err(odd("the window", self.window.to_string(), "at most 16 GiB"));
-        }
-        if !(self.throttle.is_finite() && self.throttle >= 0.0) {
-            return Err(odd("the throttle", self.throttle.to_string(), "give bytes per second, or 0 for no limit"));
-        }
-        flow.transport = match self.transport {
-            0 => None,
-            1 => Some(Transport::Tcp),
-            2 => Some(Transport::Shm),
-            3 => Some(Transport::Udp),
-            4 => Some(Transport::Multicast),
-            other => return Err(odd("the transport", other.to_string(), "the header has the possible values")),
-        };
-        if self.window > 0 {
-            flow.window = usize::try_from(self.window)
-                .map_err(|_| odd("the window", self.window.to_string(), "it exceeds this machine's addresses"))?;
-        }
-        if self.throttle > 0.0 {
-            flow.throttle = Some(self.throttle);
-        }
-        if self.receivers > 0 {
-            flow.receivers = self.receivers as usize;
-        }
-        if self.connect_wait_ms > 0 {
-            flow.connect_wait = Duration::from_millis(self.connect_wait_ms.into());
-        }
-        flow.checked = self.checked != 0;
-        flow.protection = protection_of(self.protection)?;
-        // SAFETY: by the caller.
-        flow.group = unsafe { self.group() }?;
-        Ok(flow)
-    }
 }
 
 /// Opens a sender of a flow.

@@ -11,7 +11,7 @@ use std::{
 
 use tampu_bulk::message::Transport;
 
-use super::{callbacks::*, participant::*, receiver::*, sender::*};
+use super::{block::*, callbacks::*, participant::*, periodic::*, receiver::*, sender::*, settings::*, state::*};
 
 fn last_error() -> String {
     // SAFETY: the pointer is always a C string, valid until the next failure of this thread.
@@ -79,6 +79,66 @@ fn handler(seen: &Seen) -> HandlerOfC {
         protection: 0,
         reserved: 0,
     }
+}
+
+/// Sends one byte, three times.
+unsafe extern "C" fn three_times(context: *mut c_void, sender: *const SenderHandle) -> i32 {
+    // SAFETY: the context is an `AtomicI32`, and the sender is open.
+    unsafe {
+        let calls = &*context.cast::<AtomicI32>();
+        assert_eq!(tampu_bulk_every_end(ptr::null_mut()), -1, "a callback must not wait for itself");
+        assert_eq!(tampu_bulk_send(sender, b"x".as_ptr(), 1), 0, "{}", last_error());
+        i32::from(calls.fetch_add(1, Ordering::Relaxed) == 2)
+    }
+}
+
+#[test]
+fn blocks_are_sent_without_a_copy_and_a_callback_sends_at_an_interval() {
+    let seen = Seen::default();
+    let calls_made = AtomicI32::new(0);
+    // SAFETY: handles from the functions themselves, literals, and contexts that outlive their users.
+    unsafe {
+        let (me, you) = (tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr()), tampu_bulk_alone(c"c".as_ptr(), c"B".as_ptr()));
+        let (stream, flow, calls) = (c"stream".as_ptr(), c"flow".as_ptr(), handler(&seen));
+        let receiver = tampu_bulk_receiver_open(you, stream, flow, ptr::null(), ptr::null(), &calls, size_of::<HandlerOfC>());
+        *seen.receiver.lock().unwrap() = receiver as usize;
+        let settings = SettingsOfC { slow: 1, acknowledge: 2, wait_ms: 7000, ..SettingsOfC::default() };
+        let sender = tampu_bulk_sender_open(me, stream, flow, &settings, size_of::<SettingsOfC>());
+        assert_eq!(tampu_bulk_sender_connect(sender, tampu_bulk_receiver_target(receiver)), 0, "{}", last_error());
+        assert_eq!(tampu_bulk_sender_wait(sender, 1, 30_000), 1, "{}", last_error());
+        assert_eq!(tampu_bulk_start(sender, ptr::null(), 0), 0, "{}", last_error());
+        let block = tampu_bulk_block_new(sender, 1000);
+        ptr::write_bytes(tampu_bulk_block_data(block), 7, 1000);
+        assert_eq!(tampu_bulk_block_send(sender, block, 10), 0, "{}", last_error());
+        assert_eq!(tampu_bulk_block_send(sender, tampu_bulk_block_new(sender, 5), 6), -1);
+        assert_eq!(last_error(), "the length: invalid value '6'; at most that of the block");
+        tampu_bulk_block_free(tampu_bulk_block_new(sender, 5));
+        assert!(tampu_bulk_block_new(sender, usize::MAX).is_null());
+
+        let context = ptr::from_ref(&calls_made).cast_mut().cast();
+        let periodic = tampu_bulk_every(sender, 1000, Some(three_times), context);
+        while !(*periodic).is_done() {
+            std::thread::yield_now();
+        }
+        assert_eq!(tampu_bulk_every_end(periodic), 0);
+        let mut state = StatusOfC::default();
+        assert_eq!(tampu_bulk_sender_state(sender, &mut state, size_of::<StatusOfC>()), 0);
+        assert_eq!((state.transfer, state.bytes, state.phase, state.receivers, state.connected), (1, 13, 1, 1, 1));
+        assert_eq!(tampu_bulk_stop(sender, ptr::null_mut(), 0), 1, "{}", last_error());
+        tampu_bulk_sender_close(sender);
+        assert_eq!(tampu_bulk_receiver_close(receiver), 0);
+        for (odd, why) in [
+            (SettingsOfC { slow: 9, ..settings }, "slow receiver"),
+            (SettingsOfC { acknowledge: 9, ..settings }, "calls that wait"),
+        ] {
+            assert!(tampu_bulk_sender_open(me, stream, flow, &odd, size_of::<SettingsOfC>()).is_null());
+            assert!(last_error().contains(why), "{}", last_error());
+        }
+        tampu_bulk_leave(me);
+        tampu_bulk_leave(you);
+    }
+    assert_eq!(calls_made.load(Ordering::Relaxed), 3);
+    assert_eq!(*seen.bytes.lock().unwrap(), [[7; 10].as_slice(), b"xxx"].concat());
 }
 
 #[test]
