@@ -366,6 +366,8 @@ fn links_of_the_pages_lead_somewhere() {
     let mut broken = Vec::new();
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
+        // Blocks of code have no links.
+        let text: String = text.split("\n```").step_by(2).collect();
         for (at, _) in text.match_indices("](") {
             let target: String = text[at + 2..].chars().take_while(|character| !")\n ".contains(*character)).collect();
             let file = target.split('#').next().unwrap_or_default();
