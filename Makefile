@@ -59,6 +59,12 @@ install: release ## build and install `tampu`, manual pages, completions, the C 
 	@echo "installed: $(PREFIX)/bin/tampu; configuration example: $(PREFIX)/share/doc/tampu/tampu.toml.example"
 	@case ":$(PATH):" in *":$(PREFIX)/bin:"*) ;; *) echo "add $(PREFIX)/bin to PATH";; esac
 
+.PHONY: java
+java: ## build and test the modules for Java, and put them into Maven's local repository
+	@command -v mvn >/dev/null || { echo "Maven is missing; install with: apt-get install openjdk-17-jdk-headless maven"; exit 1; }
+	@mvn -q -B -ntp -f bindings/java/pom.xml -Dbuild.root="$(CARGO_TARGET_DIR)/java" install
+	@echo "installed in Maven's local repository: org.tampu:tampu, tampu-slf4j, tampu-logback, tampu-log4j"
+
 .PHONY: test
 test: need ## every test that needs no foreign server (10 minutes from nothing on 2 cores)
 	@cargo test $(CARGO_FLAGS) $(FEATURES)
@@ -122,6 +128,11 @@ bench-book: bench-build ## the logbook over HTTP, in SQLite and PostgreSQL, at t
 .PHONY: bench-http
 bench-http: bench-build ## the cost of TLS: the logbook's entries, pages and attachments over http and https by turns
 	@"$(CARGO_TARGET_DIR)/release/bench-http" $(ARGS)
+
+.PHONY: bench-java
+bench-java: build ## what a log call costs in Java, beside Logback's file appender (ARGS="OPTIONS OF JAVA")
+	@scripts/need.sh python
+	@TAMPU_BIN="$(CARGO_TARGET_DIR)/debug/tampu" scripts/bench-java.py $(ARGS)
 
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog

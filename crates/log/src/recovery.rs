@@ -44,6 +44,8 @@ pub struct Recovered {
     pub lost: u64,
     /// Unreadable parts, by file.
     pub damage: Vec<String>,
+    /// True if the process had ended in order: its death is not reported.
+    pub ended: bool,
 }
 
 /// Reason why nothing was recovered. A recovery can be repeated, and begins where the last one stopped.
@@ -97,6 +99,7 @@ impl Recoverer {
             records: 0,
             lost: 0,
             damage: found.damage.iter().map(ToString::to_string).collect(),
+            ended: found.ended,
         };
         let mut last = HashMap::new();
         for packet in &found.packets {
@@ -132,7 +135,9 @@ impl Recoverer {
                 self.send(&mut renderer, &mut last, directory)?;
             }
         }
-        renderer.put(obituary(&told));
+        if !told.ended || told.lost > 0 || !told.damage.is_empty() {
+            renderer.put(obituary(&told));
+        }
         renderer.packets.seal_all();
         self.send(&mut renderer, &mut last, directory)?;
         self.wait_for(&renderer, &last, until).then_some(()).ok_or_else(|| NotRecovered::Unacknowledged(directory.to_owned()))?;
@@ -217,10 +222,14 @@ fn everybody() -> StreamKey {
     StreamKey { level: Level::Warning, partition: tampu_types::Partition::everybody(), reach: Reach::Central }
 }
 
-/// Makes the record about the death. It has an id of the dead process, so that it is stored once however often it is written.
+/// Makes the record about the death, or about a damaged end. It has an id of the dead process, so that it is stored once
+/// however often it is written.
 fn obituary(told: &Recovered) -> LogRecord {
-    let text =
-        format!("{} died (process {}); {} records were still in its log rings", told.source, told.incarnation.pid, told.records);
+    let verb = if told.ended { "ended" } else { "died" };
+    let text = format!(
+        "{} {verb} (process {}); {} records were still in its log rings",
+        told.source, told.incarnation.pid, told.records
+    );
     let mut record = LogRecord::new(Level::Warning, text);
     record.time = now();
     record.id = Some(RecordId { incarnation: told.incarnation, ring: OF_DEATH, number: 0 });

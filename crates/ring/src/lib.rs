@@ -87,7 +87,7 @@ pub use header::RingHeader;
 pub use header::{Counts, Cursor, LEVELS};
 pub use reader::{
     drain::{Drainer, RingDrain},
-    recover::{Damage, RecoverError, RecoveredRing, Recovery, recover, remove_unfinished},
+    recover::{Damage, RecoverError, RecoveredRing, Recovery, has_no_drainer, recover, remove_unfinished},
     snapshot::RingSnapshot,
 };
 pub use record::{Entry, EntryContent, Flaw, LongPayload, Lost};

@@ -10,8 +10,11 @@ use std::{
     time::Duration,
 };
 
+use rustix::fs::{FlockOperation, fcntl_lock};
 use support::{LONG, NO_WAIT, WARNING, log, payload, settings};
-use tampu_ring::{BadRing, Busy, Damage, Drainer, EntryContent, Kind, RecoverError, RingStorage, Rings, Settings, recover};
+use tampu_ring::{
+    BadRing, Busy, Damage, Drainer, EntryContent, Kind, RecoverError, RingStorage, Rings, Settings, has_no_drainer, recover,
+};
 use tempfile::TempDir;
 
 /// Set in the process that is to be killed: where it logs.
@@ -215,6 +218,51 @@ fn a_living_process_is_drained_from_outside_by_one_at_a_time() {
     drop(drainer);
     let mut recovery = recover(&life).unwrap();
     assert_eq!(recovery.rings[0].next_entry().unwrap().unwrap().number, u64::from(LOGGED));
+}
+
+#[test]
+fn a_record_lock_shows_a_life_as_flock_does() {
+    /// Set in the process that holds the lock: the file to lock.
+    const LOCKED: &str = "TAMPU_RING_TEST_LOCKED";
+    be_the_victim!();
+    let test = "a_record_lock_shows_a_life_as_flock_does";
+    if let Some(source) = std::env::var_os(LOCKED).map(PathBuf::from) {
+        let file = fs::OpenOptions::new().write(true).open(&source).unwrap();
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        fs::write(source.with_file_name("locked"), "").unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+    // The process of the number in `source` is dead, as one of another pid namespace seems to be.
+    let (_directory, life) = killed(test);
+    let drainer = Drainer::attach(&life).unwrap();
+    assert!(!drainer.lives());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test]).env(LOCKED, life.join("source")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut holder = command.spawn().unwrap();
+    while !life.join("locked").exists() {
+        std::thread::yield_now();
+    }
+    assert!(drainer.lives());
+    drop(drainer);
+    assert!(matches!(recover(&life), Err(RecoverError::Alive(_))));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(!recover(&life).unwrap().ended);
+}
+
+#[test]
+fn a_process_says_that_it_does_not_drain_and_that_it_has_ended() {
+    be_the_victim!();
+    let (_directory, life) = killed("a_process_says_that_it_does_not_drain_and_that_it_has_ended");
+    assert!(!has_no_drainer(&life));
+    let text = fs::read_to_string(life.join("source")).unwrap();
+    fs::write(life.join("source"), text.replace("\nend\n", "\ndrainer none\nend\n")).unwrap();
+    assert!(has_no_drainer(&life));
+    assert_eq!(Drainer::attach(&life).unwrap().source().unwrap().process, "test");
+    fs::write(life.join("ended"), "").unwrap();
+    assert!(recover(&life).unwrap().ended);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | `sh make` | looks for the target in the Makefile |
 //! | `sh cxx`, `sh root` | nothing here: `tests/peers/documents.py` compiles the C and C++ programs, and a unit needs root |
 //! | `sh site`, `text` in the page about ELOG | `takeover_page.rs` runs the commands and compares the output |
+//! | `java`, `xml`, `properties` | nothing here: `tests/peers/java_log.py` runs the programs of the page about Java |
 //! | `toml` | reads it as the hub's configuration; `[dependencies]` is Cargo's |
 
 use std::{
@@ -148,6 +149,9 @@ fn every_command_of_the_program_stands_in_a_fence_that_is_checked() {
         "rust,ignore",
         "cpp",
         "c",
+        "java",
+        "xml",
+        "properties",
         "python",
         "text",
     ];

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tampu_bus::{Participant, run_dir::DomainDir};
 use tampu_log::{
-    Logger, alert, info, notice,
+    Logger, alert, debug, info, notice,
     recovery::{News, RingKeeper},
     spool::{self, Spool, SpoolOptions},
     warning,
@@ -17,6 +17,9 @@ use crate::config::Config;
 /// Starts the keeper of the log rings of this host's processes.
 pub(super) fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Result<RingKeeper, HubError> {
     let tell = move |path: &Path, news: News| match news {
+        News::Recovered(recovered) if recovered.ended && recovered.damage.is_empty() => {
+            debug!(logger, "{} ended; {} records recovered from its log rings", recovered.source, recovered.records);
+        }
         News::Recovered(recovered) if recovered.damage.is_empty() => {
             info!(logger, "{} died; {} records recovered from its log rings", recovered.source, recovered.records);
         }

@@ -132,13 +132,16 @@ impl<T: Fn(&Path, News)> Work<T> {
     }
 
     fn look_after(&mut self, life: Life) {
-        if !life.is_over() {
-            return self.adopt(life);
+        // A process of another pid namespace may have the number of a living process here.
+        if !life.is_over() && self.adopt(&life) {
+            return;
         }
         match self.recoverer.recover(&life.path, PATIENCE) {
             Ok(recovered) => (self.tell)(&life.path, News::Recovered(recovered)),
             // The process number is unknown here, as in a container, but the process lives.
-            Err(NotRecovered::Rings(RecoverError::Alive(_))) => self.adopt(life),
+            Err(NotRecovered::Rings(RecoverError::Alive(_))) => {
+                self.adopt(&life);
+            }
             // A collector may appear later.
             Err(NotRecovered::Rings(RecoverError::Busy(_))) => self.leave_alone(life.path, AGAIN),
             // The process died during its start.
@@ -150,20 +153,23 @@ impl<T: Fn(&Path, News)> Work<T> {
         }
     }
 
-    fn adopt(&mut self, life: Life) {
-        if !life.is_grown_up() || self.fostered.len() >= FOSTERED_MAX {
-            return;
+    /// Drains the rings of a living process without a drainer. Returns false if its locks show that it has died.
+    fn adopt(&mut self, life: &Life) -> bool {
+        if self.fostered.len() >= FOSTERED_MAX || !life.is_grown_up() && !tampu_ring::has_no_drainer(&life.path) {
+            return true;
         }
         match Foster::adopt(&life.path, &self.participant, self.stop.clone()) {
             Ok(foster) => {
                 let news = News::Adopted { source: foster.source().clone(), incarnation: life.incarnation };
                 (self.tell)(&life.path, news);
-                self.fostered.insert(life.path, foster);
+                self.fostered.insert(life.path.clone(), foster);
             }
+            Err(NotAdopted::Dead) => return false,
             // Its own process drains the rings, or they are about to be removed.
             Err(NotAdopted::Drained) => {}
             Err(NotAdopted::Unusable(why)) => self.tell_once(&life.path, News::NotAdopted(why)),
         }
+        true
     }
 
     /// Removes the workers that have ended, or whose process wants to drain itself.
@@ -200,7 +206,8 @@ impl Life {
         self.incarnation.boot != host::boot() || host::fate(self.incarnation) == Fate::Dead
     }
 
-    /// Returns whether a process had the time to begin draining, which it does when it begins to log.
+    /// Returns whether a process had the time to begin draining, which it does when it begins to log. One that says that
+    /// it will not drain is not given this time.
     fn is_grown_up(&self) -> bool {
         /// Since it began.
         const CHILDHOOD: Duration = Duration::from_secs(1);

@@ -35,6 +35,8 @@ use crate::logger::{
 const BATCH: u64 = 256 << 10;
 /// Longest wait for the bell while no records arrive.
 const NAP: Duration = Duration::from_millis(20);
+/// First wait after records. Programs in Java cannot ring, so a busy process is looked at more often than an idle one.
+const DOZE: Duration = Duration::from_millis(2);
 /// Interval at which acknowledgements are checked.
 const LOOK: Duration = Duration::from_millis(1);
 /// Interval at which the clock is compared with UTC, and the life of the process is checked.
@@ -46,6 +48,8 @@ const GRACE: Duration = Duration::from_millis(300);
 pub(super) enum NotAdopted {
     /// Somebody drains them, or they are gone.
     Drained,
+    /// The process has died: its rings are recovered instead.
+    Dead,
     /// There is no drainer, and the rings cannot be drained here.
     Unusable(String),
 }
@@ -65,6 +69,9 @@ impl Foster {
             Busy::Place(_) | Busy::Io(_) if !directory.join("source").exists() => NotAdopted::Drained,
             other => NotAdopted::Unusable(other.to_string()),
         })?;
+        if !drainer.lives() {
+            return Err(NotAdopted::Dead);
+        }
         let Some(source) = drainer.source().cloned() else { return Err(NotAdopted::Drained) };
         let participant = participant.clone();
         let tending = Tending {
@@ -114,6 +121,7 @@ struct Tending {
 impl Tending {
     /// Returns whether the process wants to drain itself.
     fn run(mut self) -> bool {
+        let mut nap = NAP;
         while !self.is_leaving() {
             // Rings that are not found at this pass are found at the next.
             let _ = self.drainer.find_rings();
@@ -121,8 +129,10 @@ impl Tending {
             if !self.sink.is_heard(&everybody()) {
                 std::thread::sleep(NAP);
             } else if self.take() == 0 {
-                self.drainer.sleep(NAP);
+                self.drainer.sleep(nap);
+                nap = (nap * 2).min(NAP);
             } else if self.hand_off() {
+                nap = DOZE;
                 let marks: Vec<Cursor> = self.drainer.rings().iter().map(|ring| ring.mark()).collect();
                 for (ring, mark) in self.drainer.rings().iter_mut().zip(&marks) {
                     ring.commit(mark);

@@ -5,6 +5,9 @@
 //! number and a heartbeat in the ring with compare-exchange. A stopped or merely slow holder looks dead, and two would
 //! drain at once. Rejected: POSIX record locks, because any other `close` of the same file in the process drops them.
 //!
+//! The virtual machine of Java has no `flock`: a Java process holds a record lock on `source` instead, and opens that
+//! file once. So both kinds of lock show a life. The kernel shows them to processes of other pid namespaces too.
+//!
 //! A child inherits descriptors and with them the lock. Children that run another program lose them at once
 //! (close-on-exec); other children close them in the hook of `fork.rs`. A child made without that hook makes a dead
 //! process look alive until the child ends. Recovery then comes later, but is never wrong.
@@ -13,7 +16,11 @@ use std::fs;
 use std::path::Path;
 use std::{fs::File, io, mem::ManuallyDrop, os::fd::AsRawFd};
 
-use rustix::{fs::FlockOperation, io::Errno};
+use rustix::{
+    fs::FlockOperation,
+    io::Errno,
+    process::{Flock, FlockType, fcntl_getlk},
+};
 
 use crate::{
     files::{
@@ -50,7 +57,13 @@ impl LockedFile {
 /// Returns true if no process holds a lock of this file.
 pub(crate) fn is_free(file: &File) -> bool {
     // Closing the file releases the lock at once.
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok()
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok() && !has_record_lock(file)
+}
+
+/// Returns true if another process holds a POSIX record lock of this file.
+pub(crate) fn has_record_lock(file: &File) -> bool {
+    // The default covers the whole file.
+    fcntl_getlk(file, &Flock::from(FlockType::WriteLock)).is_ok_and(|holder| holder.is_some())
 }
 
 impl Drop for LockedFile {

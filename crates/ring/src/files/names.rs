@@ -6,6 +6,8 @@ pub(crate) const SOURCE: &str = "source";
 pub(crate) const LEASE: &str = "lease";
 pub(crate) const CLOCK: &str = "clock";
 pub(crate) const DICTIONARY: &str = "dictionary";
+/// An empty file that a process leaves at its orderly end if others drain its rings.
+pub(crate) const ENDED: &str = "ended";
 
 /// The name of a ring's file.
 pub(crate) fn ring_name(number: u32) -> String {

@@ -10,11 +10,14 @@
 //! end
 //! ```
 //! Its owner holds it locked while it lives. It is the last file of an incarnation to get its name and is complete by
-//! then; only rings come later. Unknown lines belong to a later release and are skipped.
+//! then; only rings come later. The line `drainer none` says that the process will not drain its rings itself. Unknown
+//! lines belong to a later release and are skipped.
 
 use tampu_types::{Domain, Incarnation, SourceName};
 
 const FIRST: &str = "tampu-rings 1";
+/// Line of a process that will not drain its rings itself.
+const NO_DRAINER: &str = "drainer none";
 /// The longest believed.
 pub(crate) const LONGEST: u64 = 64 << 10;
 
@@ -50,6 +53,11 @@ pub enum BadSource {
         /// Defect of the line.
         why: String,
     },
+}
+
+/// Returns true if the text of a file says that the process will not drain its rings itself.
+pub(crate) fn has_no_drainer(text: &[u8]) -> bool {
+    text.split(|byte| *byte == b'\n').any(|line| line == NO_DRAINER.as_bytes())
 }
 
 impl Source {

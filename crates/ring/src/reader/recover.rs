@@ -1,8 +1,9 @@
 //! Recovery of the rings of a dead process: every record whose call had completed, and the unreported losses.
 //!
-//! A process counts as dead under two conditions. No process holds its `source` locked, and the process of its number,
-//! if there is one, does not have its rings mapped. The lock alone is not enough, because some programs close all
-//! descriptors that they did not open.
+//! A process counts as dead under two conditions. No process holds its `source` locked, by `flock` or a record lock,
+//! and the process of its number, if there is one, does not have its rings mapped. The lock alone is not enough,
+//! because some programs close all descriptors that they did not open. The mapping alone is not enough, because the
+//! process may have its number in another pid namespace.
 //!
 //! Recovery maps nothing; it reads all files into memory first (see `snapshot.rs`). A damaged file is reported and does
 //! not keep the others from being read.
@@ -24,9 +25,9 @@ use crate::{
     files::{
         dictionary::{self, BadDictionary, Definitions},
         directory::{FileError, FileErrorKind, RingDirectory, read_at},
-        lock::{Busy, LockedFile, has_mapped, take_lease},
+        lock::{Busy, LockedFile, has_mapped, has_record_lock, take_lease},
         long::LongPayloads,
-        names::{CLOCK, DICTIONARY, SOURCE, remove_all, ring_name, ring_number},
+        names::{CLOCK, DICTIONARY, ENDED, SOURCE, remove_all, ring_name, ring_number},
         overflow,
         ring_file::{BadRing, LARGEST, RingFile},
         source::{self, BadSource, Source},
@@ -118,6 +119,8 @@ pub struct Recovery {
     pub longs: LongPayloads,
     /// Packets that had left the rings without a receiver: log batches, complete, of records with their ids.
     pub packets: Vec<Vec<u8>>,
+    /// True if the process said at its end that the end is orderly.
+    pub ended: bool,
     place: Arc<RingDirectory>,
     _lease: LockedFile,
     _over: LockedFile,
@@ -145,7 +148,7 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
     let text = read_at(&file, 0, length as usize).map_err(place.about(SOURCE))?;
     let source = Source::parse(&text).map_err(|why| RecoverError::Source { path: directory.join(SOURCE), why })?;
     let over = LockedFile::take(file).map_err(place.about(SOURCE))?.ok_or_else(|| RecoverError::Alive(directory.to_owned()))?;
-    if has_mapped(source.incarnation.pid, directory) {
+    if has_record_lock(over.file()) || has_mapped(source.incarnation.pid, directory) {
         return Err(RecoverError::Alive(directory.to_owned()));
     }
     let lease = take_lease(&place).map_err(|busy| match busy {
@@ -172,9 +175,16 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
         damage.push(error.into());
         Vec::new()
     });
+    let ended = place.length(ENDED).is_some();
     let place = Arc::new(place);
     let longs = LongPayloads::of(Some(place.clone()));
-    Ok(Recovery { source, definitions, conversion, rings, damage, longs, packets, place, _lease: lease, _over: over })
+    Ok(Recovery { source, definitions, conversion, rings, damage, longs, packets, ended, place, _lease: lease, _over: over })
+}
+
+/// Returns true if the process of this directory says that it will not drain its rings itself.
+pub fn has_no_drainer(directory: &Path) -> bool {
+    let text = RingDirectory::open(directory).and_then(|place| place.read_file(SOURCE, source::LONGEST));
+    text.is_ok_and(|text| source::has_no_drainer(&text))
 }
 
 /// Removes the directory of a process that died before its `source` was complete, so before it logged anything. The

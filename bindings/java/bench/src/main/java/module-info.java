@@ -1,0 +1,8 @@
+/** What a log call costs, beside other loggers. */
+module org.tampu.bench {
+    requires org.tampu;
+    requires org.tampu.slf4j;
+    requires org.tampu.logback;
+    requires org.tampu.log4j;
+    requires org.slf4j;
+}

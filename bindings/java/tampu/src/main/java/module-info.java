@@ -1,0 +1,7 @@
+/** Tampu's clients in pure Java. They need nothing at run time but the JDK. */
+module org.tampu {
+    requires transitive java.logging;
+
+    exports org.tampu.log;
+    exports org.tampu.internal.call to org.tampu.slf4j, org.tampu.logback, org.tampu.log4j, org.tampu.bench;
+}

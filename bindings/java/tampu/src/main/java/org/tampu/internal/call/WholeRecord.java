@@ -1,0 +1,162 @@
+package org.tampu.internal.call;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.tampu.internal.cdr.CdrWriter;
+import org.tampu.internal.ring.Incarnation;
+
+/**
+ * A record that no call site made: one of an error chain, one with fields that a call site does not have, or one for
+ * whose site the dictionary has no room.
+ *
+ * <p>It is stored as a log batch of this record alone ({@code spec/wire/log-batch.md}).
+ */
+final class WholeRecord {
+    long time;
+    int level;
+    int priority = -1;
+    String message = "";
+    String file = "";
+    int line = -1;
+    String routine = "";
+    String host = "";
+    String process = "";
+    String thread = "";
+    String uri = "";
+    String stackId = "";
+    int stackLevel = -1;
+    Voice voice = new Voice("");
+    /** Values beside the message, in order; a name may be there several times. */
+    List<Map.Entry<String, String>> data = List.of();
+
+    /** Names the place in the code. */
+    void at(StackTraceElement where) {
+        if (where != null) {
+            file = where.getFileName() == null ? "" : where.getFileName();
+            line = where.getLineNumber() > 0 ? where.getLineNumber() : -1;
+            routine = where.getClassName() + "." + where.getMethodName();
+        }
+    }
+
+    /** Returns the payload of a ring's record. */
+    byte[] toPayload() {
+        byte[] batch = toBatch(null, 0, 0);
+        return ByteBuffer.allocate(8 + batch.length).order(ByteOrder.LITTLE_ENDIAN).putInt(0).putInt(0).put(batch).array();
+    }
+
+    /** Returns a batch of this record; without an incarnation it has no id. */
+    byte[] toBatch(Incarnation incarnation, int ring, long number) {
+        Map<String, Integer> strings = new LinkedHashMap<>();
+        CdrWriter out = new CdrWriter();
+        int batch = out.begin();
+        int records = out.begin();
+        out.u32(1);
+        int record = out.begin();
+        out.u64(time);
+        out.u64(number);
+        out.u32(ring);
+        out.u32(0);
+        out.u8(level);
+        out.u8(priority >= 0 ? 1 : 0);
+        if (priority >= 0) {
+            out.u8(priority);
+        }
+        extras(out);
+        out.string(message);
+        // The origin's texts come first, as in the batches of other writers.
+        Origin origin = new Origin(strings);
+        int values = out.begin();
+        out.u32(data.size());
+        for (var datum : data) {
+            out.string(datum.getValue());
+            out.u32(index(strings, datum.getKey()));
+        }
+        out.end(values);
+        out.end(record);
+        out.end(records);
+        incarnations(out, incarnation);
+        int table = out.begin();
+        out.u32(strings.size());
+        strings.keySet().forEach(out::string);
+        out.end(table);
+        int origins = out.begin();
+        out.u32(1);
+        origin.write(out, incarnation != null);
+        out.end(origins);
+        out.end(batch);
+        return out.toBytes();
+    }
+
+    private void extras(CdrWriter out) {
+        boolean any = !stackId.isEmpty() || stackLevel >= 0;
+        out.u8(any ? 1 : 0);
+        if (any) {
+            out.u8(0);
+            out.u8(stackLevel >= 0 ? 1 : 0);
+            if (stackLevel >= 0) {
+                out.u32(stackLevel);
+            }
+            out.string(stackId);
+            out.string("");
+            out.u32(0);
+            out.u32(0);
+            out.u8(0);
+            int attributes = out.begin();
+            out.u32(0);
+            out.end(attributes);
+        }
+    }
+
+    private static void incarnations(CdrWriter out, Incarnation incarnation) {
+        int lives = out.begin();
+        out.u32(incarnation == null ? 0 : 1);
+        if (incarnation != null) {
+            out.u32(incarnation.boot());
+            out.u32(incarnation.pid());
+            out.u64(incarnation.start());
+        }
+        out.end(lives);
+    }
+
+    /** Returns the number of a string in the table, from 1; 0 for the empty string. */
+    private static int index(Map<String, Integer> strings, String text) {
+        if (text.isEmpty()) {
+            return 0;
+        }
+        int next = strings.size() + 1;
+        Integer known = strings.putIfAbsent(text, next);
+        return known == null ? next : known;
+    }
+
+    /** The record's origin as numbers of strings, in the order of {@code log.idl}. */
+    private final class Origin {
+        private final int[] fields;
+        private final int[] audiences;
+
+        Origin(Map<String, Integer> strings) {
+            fields = List.of(voice.logger(), file, routine, host, process, thread, voice.context(), voice.sourceObject(),
+                    voice.array(), voice.antenna(), uri, voice.runId()).stream().mapToInt(text -> index(strings, text)).toArray();
+            audiences = voice.audiences().stream().mapToInt(text -> index(strings, text)).toArray();
+        }
+
+        void write(CdrWriter out, boolean hasId) {
+            int begin = out.begin();
+            out.u8(line >= 0 ? 1 : 0);
+            if (line >= 0) {
+                out.u32(line);
+            }
+            out.u32(hasId ? 1 : 0);
+            for (int field : fields) {
+                out.u32(field);
+            }
+            out.u32(audiences.length);
+            for (int audience : audiences) {
+                out.u32(audience);
+            }
+            out.end(begin);
+        }
+    }
+}

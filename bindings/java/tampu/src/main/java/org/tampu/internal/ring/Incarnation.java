@@ -1,0 +1,32 @@
+package org.tampu.internal.ring;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** One life of a process: boot of the kernel, process number, start in ns of UTC ({@code spec/decisions/0001-identity.md}). */
+public record Incarnation(int boot, int pid, long start) {
+    /** The last start that was given out: starts are unique within a process. */
+    private static final AtomicLong LAST = new AtomicLong();
+
+    /** Returns a new incarnation of this process. */
+    static Incarnation now() throws IOException {
+        String boot = Files.readString(Path.of("/proc/sys/kernel/random/boot_id"));
+        long now = Clock.utc();
+        long start = LAST.updateAndGet(last -> Math.max(last + 1, now));
+        return new Incarnation(Integer.parseUnsignedInt(boot.substring(0, 8), 16), (int) ProcessHandle.current().pid(), start);
+    }
+
+    /** Returns the 16 bytes of the spec. */
+    byte[] toBytes() {
+        return ByteBuffer.allocate(16).order(ByteOrder.LITTLE_ENDIAN).putInt(boot).putInt(pid).putLong(start).array();
+    }
+
+    @Override
+    public String toString() {
+        return String.format("%08x-%08x-%016x", boot, pid, start);
+    }
+}

@@ -1,0 +1,107 @@
+package org.tampu.log;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.tampu.internal.ring.RunDirectory;
+
+/**
+ * Settings of a process's logging.
+ *
+ * @param source stable name of the process, as {@code CONTROL/DV01/javaContainer}
+ * @param domain name of the installation
+ * @param runDirectory directory where the processes of this host meet
+ * @param level the loggers of this package publish nothing below it; null for nothing at all
+ * @param locate records from this level on get their place in the code, which takes about a microsecond; null for none
+ * @param ringBytes bytes of each thread's ring, rounded up to a power of two
+ * @param maxRings threads that have a ring of their own at one time; further ones share one
+ * @param host name of this host
+ * @param process name of the process (ACS: container)
+ */
+public record LogSettings(
+        String source,
+        String domain,
+        Path runDirectory,
+        Level level,
+        Level locate,
+        int ringBytes,
+        int maxRings,
+        String host,
+        String process) {
+    /** Longest name, in bytes of UTF-8. */
+    private static final int NAME_LIMIT = 200;
+
+    /** Checks the names. */
+    public LogSettings {
+        check("source", source);
+        check("domain", domain);
+    }
+
+    private static void check(String noun, String name) {
+        int length = name.getBytes(StandardCharsets.UTF_8).length;
+        if (name.isEmpty() || length > NAME_LIMIT || name.chars().anyMatch(Character::isISOControl)) {
+            throw new IllegalArgumentException("the " + noun + " '" + name + "' must have 1 to " + NAME_LIMIT
+                    + " bytes of UTF-8 and no control characters");
+        }
+    }
+
+    /**
+     * Returns the settings of this environment: {@code TAMPU_DOMAIN}, {@code TAMPU_RUN_DIR}, {@code TAMPU_LOG_LEVEL},
+     * {@code ACS_LOG_CENTRAL}.
+     */
+    public static LogSettings fromEnvironment(String source) throws IOException {
+        return from(System.getenv(), source);
+    }
+
+    static LogSettings from(Map<String, String> environment, String source) throws IOException {
+        String domain = environment.getOrDefault("TAMPU_DOMAIN", "");
+        String level = environment.getOrDefault("TAMPU_LOG_LEVEL", environment.getOrDefault("ACS_LOG_CENTRAL", ""));
+        String host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+        return new LogSettings(source, domain.isEmpty() ? "local" : domain, RunDirectory.choose(environment), threshold(level),
+                Level.WARNING, 1 << 20, 256, host, source);
+    }
+
+    private static Level threshold(String text) {
+        String level = text.strip();
+        if (level.equalsIgnoreCase("off") || level.equals("99")) {
+            return null;
+        }
+        return level.isEmpty() ? Level.DELOUSE : level.equals("0") ? Level.TRACE : Level.parse(level);
+    }
+
+    /**
+     * Returns a name for this process where nobody gave one: the property {@code tampu.source}, else the main class or
+     * the jar file.
+     */
+    public static String defaultSource() {
+        String named = System.getProperty("tampu.source", "");
+        if (!named.isEmpty()) {
+            return named;
+        }
+        String main = System.getProperty("sun.java.command", "java").split(" ", 2)[0];
+        main = main.substring(main.lastIndexOf('/') + 1);
+        return main.endsWith(".jar") ? main.substring(0, main.length() - 4) : main.substring(main.lastIndexOf('.') + 1);
+    }
+
+    /** Returns the same settings with another level. */
+    public LogSettings withLevel(Level other) {
+        return new LogSettings(source, domain, runDirectory, other, locate, ringBytes, maxRings, host, process);
+    }
+
+    /** Returns the same settings, with the place in the code from this level on; null for never. */
+    public LogSettings withLocate(Level other) {
+        return new LogSettings(source, domain, runDirectory, level, other, ringBytes, maxRings, host, process);
+    }
+
+    /** Returns the same settings with rings of this size. */
+    public LogSettings withRingBytes(int bytes) {
+        return new LogSettings(source, domain, runDirectory, level, locate, bytes, maxRings, host, process);
+    }
+
+    /** Returns the same settings in another domain. */
+    public LogSettings inDomain(String other) {
+        return new LogSettings(source, other, runDirectory, level, locate, ringBytes, maxRings, host, process);
+    }
+}
