@@ -2,6 +2,8 @@
 module org.tampu {
     requires transitive java.logging;
 
+    exports org.tampu.event;
+    exports org.tampu.gateway;
     exports org.tampu.log;
     exports org.tampu.internal.call to org.tampu.slf4j, org.tampu.logback, org.tampu.log4j, org.tampu.bench;
 }

@@ -39,6 +39,11 @@ public final class RunDirectory {
         return (usable ? memory : Path.of("/tmp")).resolve("tampu-" + user());
     }
 
+    /** Returns the part of a domain. */
+    public static Path of(Path run, String domain) {
+        return run.resolve(chunk(domain));
+    }
+
     /** Returns the directory of log rings of a domain, and makes it if it is missing. */
     static Path rings(Path run, String domain) throws IOException {
         makePrivate(run, true);

@@ -1,0 +1,55 @@
+package org.tampu.event;
+
+import java.util.List;
+
+/**
+ * An event of an attribute.
+ *
+ * @param attribute the attribute's number in this life of its source
+ * @param epoch the configuration that holds
+ * @param time time of the reading, ns UTC
+ * @param number counts the attribute's events in this life, from 1
+ * @param kinds a bit for each kind: change, alarm, archive, periodic, user, configuration, data ready, interface, generic
+ * @param quality quality of the reading
+ * @param flags 1: the current value, because somebody asked; 2 and 4 as in {@code spec/event.idl}
+ * @param value the value, or null
+ * @param setPoint the elements and type of the set point as a value of one row, or null
+ * @param errors stack of errors, innermost first
+ * @param token number of the question that is answered, or null
+ * @param name name of a generic event, else empty
+ * @param leftOut events directly before this one that no reader of the stream wants
+ */
+public record Event(
+        int attribute,
+        int epoch,
+        long time,
+        long number,
+        int kinds,
+        Quality quality,
+        int flags,
+        Value value,
+        Value setPoint,
+        List<Failure> errors,
+        Long token,
+        String name,
+        long leftOut) {
+    /** Kinds by their bits. */
+    public static final List<String> KINDS = List.of(
+            "change", "alarm", "archive", "periodic", "user", "configuration", "data_ready", "interface", "generic");
+
+    /** Makes a reading for {@link EventServer}: the hub sets attribute, number and kinds, and the time if it is 0. */
+    public static Event reading(Value value, Quality quality, long time) {
+        return new Event(0, 0, time, 0, 0, quality, 0, value, null, List.of(), null, "", 0);
+    }
+
+    /** Makes a reading that failed. */
+    public static Event failed(Failure... errors) {
+        return new Event(0, 0, 0, 0, 0, Quality.INVALID, 0, null, null, List.of(errors), null, "", 0);
+    }
+
+    /** Returns whether it is of this kind, as {@code change}. */
+    public boolean isOf(String kind) {
+        int bit = KINDS.indexOf(kind);
+        return bit >= 0 && (kinds >>> bit & 1) != 0;
+    }
+}

@@ -1,0 +1,163 @@
+package org.tampu.gateway;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import javax.net.ssl.SSLContext;
+import org.tampu.internal.gateway.Frame;
+import org.tampu.internal.gateway.Link;
+import org.tampu.internal.gateway.Session;
+import org.tampu.internal.json.Json;
+import org.tampu.internal.ring.RunDirectory;
+
+/**
+ * A session with a hub, for events and questions. It connects again by itself after a lost connection, and nothing is
+ * lost or doubled if that takes less than a minute.
+ *
+ * <pre>{@code
+ * try (Gateway gateway = Gateway.local("CONTROL/DV01")) { ... }
+ * }</pre>
+ */
+public final class Gateway implements AutoCloseable {
+    private static final long WELCOME_MILLIS = 10_000;
+
+    private final Session session;
+
+    private Gateway(Session session) {
+        this.session = session;
+    }
+
+    /** Connects to the hub of this host and user; {@code source} is the name under which the session publishes. */
+    public static Gateway local(String source) throws IOException {
+        String domain = System.getenv().getOrDefault("TAMPU_DOMAIN", "");
+        return local(RunDirectory.choose(System.getenv()), domain.isEmpty() ? "local" : domain, source);
+    }
+
+    /** Connects to the hub of a domain in this run-time directory. */
+    public static Gateway local(Path runDirectory, String domain, String source) throws IOException {
+        Path socket = RunDirectory.of(runDirectory, domain).resolve("gateway.sock");
+        return open(() -> Link.unix(socket), domain, source, null);
+    }
+
+    /**
+     * Connects to a hub on another host by TLS 1.3.
+     *
+     * @param context the authorities that are trusted; {@link SSLContext#getDefault} for those of the JDK
+     * @param token the credential, or null
+     */
+    public static Gateway tls(String host, int port, SSLContext context, String domain, String source, String token)
+            throws IOException {
+        return open(() -> Link.tls(host, port, context, (int) WELCOME_MILLIS), domain, source, token);
+    }
+
+    private static Gateway open(Session.Connector connector, String domain, String source, String token) throws IOException {
+        Map<String, Object> hello = new LinkedHashMap<>();
+        hello.put("versions", List.of(1));
+        hello.put("features", List.of());
+        hello.put("client", "tampu-java 0.1.0");
+        hello.put("source", source);
+        hello.put("domain", domain);
+        if (token != null) {
+            hello.put("token", token);
+        }
+        Session session = new Session(connector, hello);
+        try {
+            session.awaitWelcome(WELCOME_MILLIS);
+        } catch (GatewayException refused) {
+            session.close();
+            throw refused;
+        }
+        return new Gateway(session);
+    }
+
+    /** Returns the session, for the other packages of this module. */
+    @SuppressWarnings("exports")
+    public Session session() {
+        return session;
+    }
+
+    /** Returns the principal that the hub takes this session for. */
+    public String principal() {
+        return Json.text(session.welcome(), "principal", "");
+    }
+
+    /**
+     * Asks a service; the first process that answers counts.
+     *
+     * @param question the service's question, JSON for most of them
+     * @return the parts of the answer
+     */
+    public List<byte[]> ask(String service, String question, Duration timeout) throws GatewayException {
+        byte[] name = service.getBytes(StandardCharsets.UTF_8);
+        byte[] octets = question.getBytes(StandardCharsets.UTF_8);
+        byte[] body = ByteBuffer.allocate(8 + name.length + octets.length).order(ByteOrder.LITTLE_ENDIAN)
+                .putInt((int) Math.min(timeout.toMillis(), 600_000)).put((byte) 0).put((byte) 0).putShort((short) name.length)
+                .put(name).put(octets).array();
+        List<byte[]> parts = new ArrayList<>();
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        int asked = session.open(new Session.Handler() {
+            @Override
+            public void take(Frame frame) {
+                if (frame.kind() == Frame.PART && frame.body().length >= 16) {
+                    parts.add(Arrays.copyOfRange(frame.body(), 16, frame.body().length));
+                } else if (frame.kind() == Frame.ENDED) {
+                    session.forget(frame.id());
+                    Map<String, Object> end = frame.json();
+                    String code = Json.text(end, "code", "done");
+                    if (code.equals("done")) {
+                        done.complete(null);
+                    } else {
+                        done.completeExceptionally(new GatewayException(code, service + ": " + Json.text(end, "error", code)));
+                    }
+                }
+            }
+
+            @Override
+            public Frame renew() {
+                done.completeExceptionally(new GatewayException("failed", service + ": the hub was restarted"));
+                return null;
+            }
+
+            @Override
+            public void ended(GatewayException why) {
+                done.completeExceptionally(why);
+            }
+        }, id -> new Frame(Frame.ASK, 0, id, 0, body));
+        try {
+            done.get(timeout.toMillis() + 5000, TimeUnit.MILLISECONDS);
+            return parts;
+        } catch (ExecutionException failed) {
+            throw failed.getCause() instanceof GatewayException why ? why : new GatewayException("failed", failed.getMessage());
+        } catch (TimeoutException late) {
+            session.send(new Frame(Frame.CLOSE, 0, asked, 0, new byte[0]));
+            throw new GatewayException("unanswered", service + ": no answer within " + timeout);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new GatewayException("interrupted", service + ": the waiting thread was interrupted");
+        }
+    }
+
+    /** Waits until the hub has received all that was published; returns whether it has. */
+    public boolean flush(Duration timeout) {
+        return session.flush(timeout.toMillis());
+    }
+
+    /** Ends the session, its publishers and its subscriptions. Waits up to 2 s until the hub has received all. */
+    @Override
+    public void close() {
+        session.flush(2000);
+        session.close();
+    }
+}

@@ -1,0 +1,2 @@
+/** Sessions with a hub, for programs that are not on the bus. */
+package org.tampu.gateway;

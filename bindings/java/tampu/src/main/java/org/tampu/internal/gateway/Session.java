@@ -1,0 +1,404 @@
+package org.tampu.internal.gateway;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.IntFunction;
+import org.tampu.gateway.GatewayException;
+import org.tampu.internal.json.Json;
+
+/**
+ * The client's side of a session: counts frames, keeps them until the hub has acknowledged them, and resumes after a
+ * lost connection.
+ *
+ * <p>Two threads belong to it. One connects and reads. The other one sends the beat. Handlers are called by the reading
+ * thread, so they only hand things on.
+ */
+public final class Session implements AutoCloseable {
+    /** Bytes of frames that may wait for the hub's acknowledgement before senders wait. */
+    private static final int WINDOW = 8 << 20;
+    /** Counted bytes after which an acknowledgement is due. */
+    private static final int ACK_BYTES = 64 << 10;
+    private static final long SHORTEST_PAUSE = 50;
+    private static final long LONGEST_PAUSE = 5000;
+
+    /** Makes a connection. */
+    public interface Connector {
+        Link connect() throws IOException;
+    }
+
+    /** One subscription, publisher or question. */
+    public interface Handler {
+        /** Takes a frame of this id. */
+        void take(Frame frame);
+
+        /**
+         * Begins anew in a new session, because the hub does not know the old one: returns the frame that opens it, or
+         * null if it has ended by that.
+         */
+        Frame renew();
+
+        /** The session has ended for good. */
+        void ended(GatewayException why);
+    }
+
+    private final Connector connector;
+    private final Map<String, Object> hello;
+    private final Thread reader;
+    private final Thread beat;
+    private final Object lock = new Object();
+    /** Frames that the hub has not acknowledged, by their order. */
+    private final Deque<Frame> unacknowledged = new ArrayDeque<>();
+    private long unacknowledgedBytes;
+    private final Map<Integer, Handler> handlers = new TreeMap<>();
+    private int nextId = 1;
+    private long nextNumber = 1;
+    private long received;
+    private long heardAt;
+    private long unackedIn;
+    private Link link;
+    private String session;
+    private Map<String, Object> welcome = Map.of();
+    private GatewayException end;
+    private boolean closing;
+
+    /** Starts to connect; {@link #awaitWelcome} waits for the first answer. */
+    public Session(Connector connector, Map<String, Object> hello) {
+        this.connector = connector;
+        this.hello = new LinkedHashMap<>(hello);
+        reader = daemon("tampu-gateway", this::run);
+        beat = daemon("tampu-gateway-beat", this::beat);
+        reader.start();
+        beat.start();
+    }
+
+    private static Thread daemon(String name, Runnable work) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        return thread;
+    }
+
+    /** Waits until a hub has answered. */
+    public Map<String, Object> awaitWelcome(long millis) throws GatewayException {
+        long until = System.nanoTime() + millis * 1_000_000;
+        synchronized (lock) {
+            while (welcome.isEmpty() && end == null) {
+                waitOnLock(until, "no hub answered");
+            }
+            if (end != null) {
+                throw end;
+            }
+            return welcome;
+        }
+    }
+
+    private void waitOnLock(long until, String what) throws GatewayException {
+        long left = until - System.nanoTime();
+        if (left <= 0) {
+            throw new GatewayException("unanswered", what + " in time");
+        }
+        try {
+            lock.wait(left / 1_000_000 + 1);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new GatewayException("interrupted", what + ": the waiting thread was interrupted");
+        }
+    }
+
+    /** Opens a subscription, publisher or question; the handler's {@code renew} makes the frame. Returns its id. */
+    public int open(Handler handler, IntFunction<Frame> frame) throws GatewayException {
+        synchronized (lock) {
+            while (handlers.containsKey(nextId) || nextId <= 0) {
+                nextId = nextId <= 0 ? 1 : nextId + 1;
+            }
+            int id = nextId++;
+            handlers.put(id, handler);
+            send(frame.apply(id), Long.MAX_VALUE);
+            return id;
+        }
+    }
+
+    /** Forgets an id whose ENDED has come. */
+    public void forget(int id) {
+        synchronized (lock) {
+            handlers.remove(id);
+        }
+    }
+
+    /** Sends a counted frame. Waits while the hub is behind. */
+    public void send(Frame frame) throws GatewayException {
+        send(frame, Long.MAX_VALUE);
+    }
+
+    /** Sends a counted frame; waits at most so long while the hub is behind. Returns whether it is on its way. */
+    public boolean send(Frame frame, long waitNanos) throws GatewayException {
+        synchronized (lock) {
+            long begun = System.nanoTime();
+            while (end == null && !closing && unacknowledgedBytes > WINDOW && Thread.currentThread() != reader) {
+                long left = waitNanos - (System.nanoTime() - begun);
+                if (left <= 0) {
+                    return false;
+                }
+                try {
+                    lock.wait(Math.min(1000, left / 1_000_000 + 1));
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                    return false;
+                }
+            }
+            if (end != null || closing) {
+                throw end != null ? end : new GatewayException("done", "the session is closed");
+            }
+            Frame counted = frame.counted(nextNumber++);
+            unacknowledged.add(counted);
+            unacknowledgedBytes += Frame.HEADER + counted.body().length;
+            if (link != null) {
+                write(counted);
+            }
+            return true;
+        }
+    }
+
+    /** Writes a frame; a failure shows at the reading thread, which connects again. */
+    private void write(Frame frame) {
+        try {
+            link.write(frame.encode());
+        } catch (IOException lost) {
+            drop();
+        }
+    }
+
+    private void drop() {
+        synchronized (lock) {
+            if (link != null) {
+                try {
+                    link.close();
+                } catch (IOException gone) {
+                    // It is gone, which is what was wanted.
+                }
+                link = null;
+            }
+        }
+    }
+
+    /** Returns the bytes that wait for the hub. */
+    public long waiting() {
+        synchronized (lock) {
+            return unacknowledgedBytes;
+        }
+    }
+
+    /** Waits until the hub has received all that was sent; returns whether it has. */
+    public boolean flush(long millis) {
+        long until = System.nanoTime() + millis * 1_000_000;
+        synchronized (lock) {
+            while (!unacknowledged.isEmpty() && end == null) {
+                try {
+                    waitOnLock(until, "the hub is behind");
+                } catch (GatewayException late) {
+                    return false;
+                }
+            }
+            return end == null;
+        }
+    }
+
+    private void run() {
+        long pause = SHORTEST_PAUSE;
+        while (true) {
+            try (Link made = connector.connect()) {
+                converse(made);
+                pause = SHORTEST_PAUSE;
+            } catch (IOException | IllegalArgumentException lost) {
+                // Connected again below; only the hub's BYE is final.
+            }
+            drop();
+            synchronized (lock) {
+                if (closing || end != null) {
+                    lock.notifyAll();
+                    break;
+                }
+                try {
+                    lock.wait(pause / 2 + ThreadLocalRandom.current().nextLong(pause / 2 + 1));
+                } catch (InterruptedException interrupted) {
+                    closing = true;
+                }
+                pause = Math.min(2 * pause, LONGEST_PAUSE);
+            }
+        }
+        List<Handler> left;
+        synchronized (lock) {
+            left = new ArrayList<>(handlers.values());
+            handlers.clear();
+            end = end != null ? end : new GatewayException("done", "the session is closed");
+        }
+        left.forEach(handler -> handler.ended(end));
+    }
+
+    private void converse(Link made) throws IOException {
+        synchronized (lock) {
+            if (closing) {
+                return;
+            }
+            Map<String, Object> greeting = new LinkedHashMap<>(hello);
+            if (session != null) {
+                greeting.put("session", session);
+                greeting.put("received", Long.toUnsignedString(received));
+            }
+            made.write(Frame.of(Frame.HELLO, 0, greeting).encode());
+        }
+        ByteBuffer bytes = ByteBuffer.allocate(256 << 10);
+        while (made.read(bytes) >= 0) {
+            bytes.flip();
+            for (Frame frame = Frame.decode(bytes); frame != null; frame = Frame.decode(bytes)) {
+                take(made, frame);
+            }
+            int needed = bytes.remaining() >= Frame.HEADER ? bytes.getInt(bytes.position()) + Frame.HEADER : 0;
+            if (needed > bytes.capacity()) {
+                bytes = ByteBuffer.allocate(needed).put(bytes);
+            } else {
+                bytes.compact();
+            }
+        }
+    }
+
+    private void take(Link made, Frame frame) throws IOException {
+        Handler handler = null;
+        synchronized (lock) {
+            heardAt = System.nanoTime();
+            switch (frame.kind()) {
+                case Frame.WELCOME -> welcome(made, frame);
+                case Frame.ACK -> acknowledged(frame.value());
+                case Frame.BYE -> bye(frame.json());
+                default -> {
+                    if (!frame.isCounted() || frame.number() <= received) {
+                        return;
+                    }
+                    if (frame.number() != received + 1) {
+                        throw new IOException("frame " + frame.number() + " after frame " + received);
+                    }
+                    received = frame.number();
+                    unackedIn += Frame.HEADER + frame.body().length;
+                    handler = handlers.get(frame.id());
+                }
+            }
+        }
+        if (handler != null) {
+            handler.take(frame);
+        }
+        synchronized (lock) {
+            if (unackedIn >= ACK_BYTES && link != null) {
+                acknowledge();
+            }
+        }
+    }
+
+    private void acknowledge() {
+        unackedIn = 0;
+        write(Frame.of(Frame.ACK, 0, received));
+    }
+
+    private void welcome(Link made, Frame frame) {
+        welcome = frame.json();
+        boolean isResumed = Boolean.TRUE.equals(welcome.get("resumed"));
+        if (session != null && !isResumed) {
+            // The hub does not know the session: everything begins anew.
+            unacknowledged.clear();
+            unacknowledgedBytes = 0;
+            nextNumber = 1;
+            received = 0;
+        } else {
+            acknowledged(Json.number(welcome, "received", 0));
+        }
+        boolean isNew = session != null && !isResumed;
+        session = Json.text(welcome, "session", "");
+        link = made;
+        unacknowledged.forEach(this::write);
+        if (isNew) {
+            for (var each : new ArrayList<>(handlers.entrySet())) {
+                Frame again = each.getValue().renew();
+                if (again == null) {
+                    handlers.remove(each.getKey());
+                    continue;
+                }
+                Frame counted = again.counted(nextNumber++);
+                unacknowledged.add(counted);
+                unacknowledgedBytes += Frame.HEADER + counted.body().length;
+                write(counted);
+            }
+        }
+        lock.notifyAll();
+    }
+
+    private void acknowledged(long number) {
+        while (!unacknowledged.isEmpty() && unacknowledged.peek().number() <= number) {
+            unacknowledgedBytes -= Frame.HEADER + unacknowledged.remove().body().length;
+        }
+        lock.notifyAll();
+    }
+
+    private void bye(Map<String, Object> body) {
+        String code = Json.text(body, "code", "done");
+        // A hub that stops is met again, as after a lost connection.
+        if (!code.equals("stopping")) {
+            end = new GatewayException(code, Json.text(body, "error", "the hub ended the session"));
+        }
+        drop();
+        lock.notifyAll();
+    }
+
+    private void beat() {
+        while (true) {
+            long millis = Json.number(welcome(), "beat_ms", 2000);
+            try {
+                Thread.sleep(Math.max(1, millis / 2));
+            } catch (InterruptedException interrupted) {
+                return;
+            }
+            synchronized (lock) {
+                if (closing || end != null) {
+                    return;
+                }
+                if (link != null && System.nanoTime() - heardAt > 3 * millis * 1_000_000) {
+                    drop();
+                } else if (link != null) {
+                    acknowledge();
+                }
+            }
+        }
+    }
+
+    /** Returns the last answer of a hub to HELLO. */
+    public Map<String, Object> welcome() {
+        synchronized (lock) {
+            return welcome;
+        }
+    }
+
+    /** Cuts the connection as a broken network does; the session resumes. For tests. */
+    public void cut() {
+        drop();
+    }
+
+    /** Ends the session in order. What the hub has not received is lost: {@link #flush} first. */
+    @Override
+    public void close() {
+        synchronized (lock) {
+            if (!closing && link != null) {
+                write(new Frame(Frame.BYE, 0, 0, 0, "{}".getBytes(StandardCharsets.UTF_8)));
+            }
+            closing = true;
+            drop();
+            lock.notifyAll();
+        }
+        beat.interrupt();
+    }
+}

@@ -1,0 +1,180 @@
+package org.tampu.internal.gateway;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.tampu.gateway.GatewayException;
+
+/** Sessions beside a hub of this test, whose connections break. */
+@Timeout(60)
+class SessionTest {
+    @TempDir
+    Path directory;
+
+    private ServerSocketChannel server;
+    private Session session;
+    private final BlockingQueue<Frame> taken = new LinkedBlockingQueue<>();
+    private final List<String> ends = Collections.synchronizedList(new ArrayList<>());
+
+    private final class Taker implements Session.Handler {
+        @Override
+        public void take(Frame frame) {
+            taken.add(frame);
+        }
+
+        @Override
+        public Frame renew() {
+            return Frame.of(Frame.OPEN, 1, Map.of("again", true));
+        }
+
+        @Override
+        public void ended(GatewayException why) {
+            ends.add(why.code());
+        }
+    }
+
+    /** The hub's end of one connection. */
+    private final class Hub implements AutoCloseable {
+        private final SocketChannel channel = server.accept();
+        private final ByteBuffer bytes = ByteBuffer.allocate(1 << 20).flip();
+
+        Hub() throws Exception {}
+
+        /** The next frame that is no acknowledgement. */
+        Frame next() throws Exception {
+            while (true) {
+                Frame frame = Frame.decode(bytes);
+                if (frame != null && frame.kind() != Frame.ACK) {
+                    return frame;
+                } else if (frame == null) {
+                    bytes.compact();
+                    assertTrue(channel.read(bytes) >= 0, "the connection ended");
+                    bytes.flip();
+                }
+            }
+        }
+
+        void send(Frame frame) throws Exception {
+            channel.write(ByteBuffer.wrap(frame.encode()));
+        }
+
+        void welcome(boolean resumed, int received) throws Exception {
+            send(Frame.of(Frame.WELCOME, 0, Map.of("session", "5e", "resumed", resumed, "received", "" + received, "beat_ms", 100)));
+        }
+
+        @Override
+        public void close() throws IOException {
+            channel.close();
+        }
+    }
+
+    @BeforeEach
+    void listen() throws Exception {
+        server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+        server.bind(UnixDomainSocketAddress.of(directory.resolve("s")));
+        session = new Session(() -> Link.unix(directory.resolve("s")), Map.of("versions", List.of(1)));
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        session.close();
+        server.close();
+    }
+
+    private Frame publish(int number) {
+        return new Frame(Frame.PUBLISH, 0, 1, 0, new byte[] {(byte) number});
+    }
+
+    @Test
+    void aLostConnectionResumesWithoutHoleAndDouble() throws Exception {
+        try (Hub hub = new Hub()) {
+            assertEquals(Map.of("versions", List.of(1L)), hub.next().json());
+            hub.welcome(false, 0);
+            assertEquals("5e", session.awaitWelcome(10_000).get("session"));
+            session.open(new Taker(), id -> Frame.of(Frame.OPEN, id, Map.of()));
+            session.send(publish(1));
+            session.send(publish(2));
+            assertEquals(List.of(1L, 2L, 3L), List.of(hub.next().number(), hub.next().number(), hub.next().number()));
+            hub.send(Frame.of(Frame.OPENED, 1, Map.of()).counted(1));
+            hub.send(new Frame(Frame.DATA, 0, 1, 2, new byte[] {2}));
+            assertEquals(1, taken.poll(10, TimeUnit.SECONDS).number());
+            assertEquals(2, taken.poll(10, TimeUnit.SECONDS).number());
+        }
+        session.send(publish(3));
+        try (Hub hub = new Hub()) {
+            Map<String, Object> hello = hub.next().json();
+            assertEquals(List.of("5e", "2"), List.of(hello.get("session"), hello.get("received")));
+            // The hub has two of the three, and repeats a frame that we have.
+            hub.welcome(true, 2);
+            assertEquals(List.of(3L, 4L), List.of(hub.next().number(), hub.next().number()));
+            hub.send(new Frame(Frame.DATA, 0, 1, 2, new byte[] {2}));
+            hub.send(new Frame(Frame.DATA, 0, 1, 3, new byte[] {3}));
+            assertEquals(3, taken.poll(10, TimeUnit.SECONDS).number(), "the repetition is ignored");
+            hub.send(Frame.of(Frame.ACK, 0, 4));
+            assertTrue(session.flush(10_000));
+            // A hole is an error of the hub: the client connects again and says what it has.
+            hub.send(new Frame(Frame.DATA, 0, 1, 5, new byte[] {5}));
+        }
+        try (Hub hub = new Hub()) {
+            assertEquals("3", hub.next().json().get("received"));
+            // A hub that was restarted knows nothing: subscriptions are opened again, numbers begin anew.
+            hub.welcome(false, 0);
+            Frame again = hub.next();
+            assertEquals(List.of(Frame.OPEN, 1L, Map.of("again", true)), List.of(again.kind(), again.number(), again.json()));
+            hub.send(Frame.of(Frame.BYE, 0, Map.of("code", "denied", "error", "no")));
+        }
+        while (ends.isEmpty()) {
+            Thread.onSpinWait();
+        }
+        assertEquals(List.of("denied"), ends);
+    }
+
+    @Test
+    void aSenderWaitsForAHubThatIsBehindAndCanRefuseToWait() throws Exception {
+        try (Hub hub = new Hub()) {
+            hub.next();
+            hub.welcome(false, 0);
+            session.awaitWelcome(10_000);
+            Frame large = new Frame(Frame.PUBLISH, 0, 1, 0, new byte[1 << 20]);
+            int sent = 0;
+            Thread reads = new Thread(() -> {
+                try {
+                    ByteBuffer sink = ByteBuffer.allocate(1 << 20);
+                    while (hub.channel.read(sink) >= 0) {
+                        sink.clear();
+                    }
+                } catch (Exception closed) {
+                    // The test has ended.
+                }
+            });
+            reads.setDaemon(true);
+            reads.start();
+            while (session.send(large, 0)) {
+                sent++;
+                assertTrue(sent < 20);
+            }
+            assertTrue(session.waiting() > 8 << 20);
+            hub.send(Frame.of(Frame.ACK, 0, sent));
+            assertTrue(session.send(large, 10_000_000_000L));
+        }
+    }
+}
