@@ -38,11 +38,8 @@ public final class Attribute implements AutoCloseable {
         this.format = FORMATS.indexOf(format);
         Map<String, Object> body = Map.of("attribute", config);
         this.id = session.open(new Session.Handler() {
-            private int own;
-
             @Override
             public void take(Frame frame) {
-                own = frame.id();
                 switch (frame.kind()) {
                     case Frame.OPENED -> opened.complete(null);
                     case Frame.RECEIPT -> receipt(frame.json());
@@ -57,8 +54,8 @@ public final class Attribute implements AutoCloseable {
             }
 
             @Override
-            public Frame renew() {
-                return Frame.of(Frame.DECLARE, own == 0 ? id : own, body);
+            public Frame renew(int own) {
+                return Frame.of(Frame.DECLARE, own, body);
             }
 
             @Override

@@ -51,19 +51,16 @@ public final class Subscription implements AutoCloseable {
     }
 
     private final class Taker implements Session.Handler {
-        private int own;
-
         @Override
         public void take(Frame frame) {
-            own = frame.id();
             frames.add(frame);
         }
 
         @Override
-        public Frame renew() {
+        public Frame renew(int own) {
             // The hub was restarted: the current values come again, and what was between is unknown.
             frames.add(new Frame(0, 0, 0, 0, new byte[0]));
-            return Frame.of(Frame.OPEN, own == 0 ? id : own, request);
+            return Frame.of(Frame.OPEN, own, request);
         }
 
         @Override

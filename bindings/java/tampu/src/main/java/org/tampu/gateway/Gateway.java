@@ -125,7 +125,7 @@ public final class Gateway implements AutoCloseable {
             }
 
             @Override
-            public Frame renew() {
+            public Frame renew(int own) {
                 done.completeExceptionally(new GatewayException("failed", service + ": the hub was restarted"));
                 return null;
             }

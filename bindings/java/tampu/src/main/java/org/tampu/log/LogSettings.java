@@ -4,7 +4,11 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.NoSuchAlgorithmException;
 import java.util.Map;
+import javax.net.ssl.SSLContext;
+import org.tampu.internal.gateway.Link;
+import org.tampu.internal.gateway.Session;
 import org.tampu.internal.ring.RunDirectory;
 
 /**
@@ -19,6 +23,9 @@ import org.tampu.internal.ring.RunDirectory;
  * @param maxRings threads that have a ring of their own at one time; further ones share one
  * @param host name of this host
  * @param process name of the process (ACS: container)
+ * @param gateway null to log into rings that this host's node reads; else a hub's gateway: HOST:PORT, or the path of its
+ *     socket
+ * @param token the credential for a gateway on another host, or null
  */
 public record LogSettings(
         String source,
@@ -29,7 +36,9 @@ public record LogSettings(
         int ringBytes,
         int maxRings,
         String host,
-        String process) {
+        String process,
+        String gateway,
+        String token) {
     /** Longest name, in bytes of UTF-8. */
     private static final int NAME_LIMIT = 200;
 
@@ -49,7 +58,7 @@ public record LogSettings(
 
     /**
      * Returns the settings of this environment: {@code TAMPU_DOMAIN}, {@code TAMPU_RUN_DIR}, {@code TAMPU_LOG_LEVEL},
-     * {@code ACS_LOG_CENTRAL}.
+     * {@code ACS_LOG_CENTRAL}, {@code TAMPU_GATEWAY}, {@code TAMPU_GATEWAY_TOKEN}.
      */
     public static LogSettings fromEnvironment(String source) throws IOException {
         return from(System.getenv(), source);
@@ -60,7 +69,13 @@ public record LogSettings(
         String level = environment.getOrDefault("TAMPU_LOG_LEVEL", environment.getOrDefault("ACS_LOG_CENTRAL", ""));
         String host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
         return new LogSettings(source, domain.isEmpty() ? "local" : domain, RunDirectory.choose(environment), threshold(level),
-                Level.WARNING, 1 << 20, 256, host, source);
+                Level.WARNING, 1 << 20, 256, host, source, named(environment, "TAMPU_GATEWAY"),
+                named(environment, "TAMPU_GATEWAY_TOKEN"));
+    }
+
+    private static String named(Map<String, String> environment, String name) {
+        String value = environment.getOrDefault(name, "");
+        return value.isEmpty() ? null : value;
     }
 
     private static Level threshold(String text) {
@@ -87,21 +102,43 @@ public record LogSettings(
 
     /** Returns the same settings with another level. */
     public LogSettings withLevel(Level other) {
-        return new LogSettings(source, domain, runDirectory, other, locate, ringBytes, maxRings, host, process);
+        return new LogSettings(source, domain, runDirectory, other, locate, ringBytes, maxRings, host, process, gateway, token);
     }
 
     /** Returns the same settings, with the place in the code from this level on; null for never. */
     public LogSettings withLocate(Level other) {
-        return new LogSettings(source, domain, runDirectory, level, other, ringBytes, maxRings, host, process);
+        return new LogSettings(source, domain, runDirectory, level, other, ringBytes, maxRings, host, process, gateway, token);
     }
 
     /** Returns the same settings with rings of this size. */
     public LogSettings withRingBytes(int bytes) {
-        return new LogSettings(source, domain, runDirectory, level, locate, bytes, maxRings, host, process);
+        return new LogSettings(source, domain, runDirectory, level, locate, bytes, maxRings, host, process, gateway, token);
     }
 
     /** Returns the same settings in another domain. */
     public LogSettings inDomain(String other) {
-        return new LogSettings(source, other, runDirectory, level, locate, ringBytes, maxRings, host, process);
+        return new LogSettings(source, other, runDirectory, level, locate, ringBytes, maxRings, host, process, gateway, token);
+    }
+
+    /** Returns the same settings with records going to a hub's gateway, HOST:PORT or the path of its socket. */
+    public LogSettings throughGateway(String address, String credential) {
+        return new LogSettings(source, domain, runDirectory, level, locate, ringBytes, maxRings, host, process, address, credential);
+    }
+
+    /** Returns the way to connect to the gateway. */
+    @SuppressWarnings("exports")
+    public Session.Connector connector() throws IOException {
+        if (gateway.startsWith("/")) {
+            return () -> Link.unix(Path.of(gateway));
+        }
+        int colon = gateway.lastIndexOf(':');
+        try {
+            String name = gateway.substring(0, Math.max(0, colon));
+            int port = Integer.parseInt(gateway.substring(colon + 1));
+            SSLContext trusted = SSLContext.getDefault();
+            return () -> Link.tls(name, port, trusted, 10_000);
+        } catch (NumberFormatException | NoSuchAlgorithmException wrong) {
+            throw new IOException("the gateway '" + gateway + "' is neither HOST:PORT nor the path of a socket", wrong);
+        }
     }
 }

@@ -161,7 +161,7 @@ public final class Logger {
 
     /** Returns the number of records of this process that found no room. The log has a record about them as well. */
     public long lost() {
-        return core.pool().lost();
+        return core.lost();
     }
 
     /**
@@ -169,6 +169,6 @@ public final class Logger {
      * this call it arrives as well, also if the process ends or is killed.
      */
     public boolean flush(Duration timeout) {
-        return core.pool().flush(timeout.toNanos());
+        return core.flush(timeout.toNanos());
     }
 }

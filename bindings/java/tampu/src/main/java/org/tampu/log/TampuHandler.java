@@ -114,7 +114,7 @@ public final class TampuHandler extends Handler {
 
     /** Returns the number of records of this process that found no room. */
     public long lost() {
-        return core.pool().lost();
+        return core.lost();
     }
 
     @Override

@@ -27,6 +27,9 @@ public final class LogCore {
     /** Loggers with different fields that stand in the dictionary; records of further ones are stored whole. */
     private static final int VOICES_MAX = 16_384;
 
+    /** Longest wait at the end of the process for records in a queue. */
+    private static final long END_NANOS = 2_000_000_000;
+
     private static final Map<Key, LogCore> OPEN = new ConcurrentHashMap<>();
     private static final ThreadLocal<Mine> MINE = ThreadLocal.withInitial(Mine::new);
 
@@ -55,7 +58,10 @@ public final class LogCore {
     }
 
     private final LogSettings settings;
+    /** Null on a host without a node. */
     private final RingPool pool;
+    /** Null on a host with a node. */
+    private final RemoteLog remote;
     private final SiteTable sites;
     private final int made;
     private final int locate;
@@ -64,11 +70,19 @@ public final class LogCore {
 
     private LogCore(LogSettings settings) throws IOException {
         this.settings = settings;
+        this.locate = settings.locate() == null ? LEVELS : settings.locate().number();
+        if (settings.gateway() != null) {
+            this.remote = new RemoteLog(settings.connector(), settings.domain(), settings.source(), settings.token());
+            this.pool = null;
+            this.sites = null;
+            this.made = 0;
+            return;
+        }
+        this.remote = null;
         this.pool = new RingPool(settings.runDirectory(), settings.domain(), settings.source(), settings.process(),
                 settings.host(), settings.ringBytes(), settings.maxRings());
         this.sites = new SiteTable(pool, LEVELS);
         this.made = pool.defineMade("log batch".getBytes(StandardCharsets.US_ASCII));
-        this.locate = settings.locate() == null ? LEVELS : settings.locate().number();
     }
 
     /** Returns the one core of this source in this process; the first caller's settings count. */
@@ -93,7 +107,14 @@ public final class LogCore {
 
     /** The process ends in order: what is left in the rings is no remainder of a death. */
     private static void end() {
-        OPEN.values().forEach(core -> core.pool.ended());
+        for (LogCore core : OPEN.values()) {
+            if (core.pool != null) {
+                core.pool.ended();
+            } else {
+                // What is in the queue would end with the process.
+                core.remote.flush(END_NANOS);
+            }
+        }
     }
 
     /** Returns the settings of the first caller. */
@@ -101,9 +122,14 @@ public final class LogCore {
         return settings;
     }
 
-    /** Returns the rings. */
-    public RingPool pool() {
-        return pool;
+    /** Returns the number of records of this process that found no room. */
+    public long lost() {
+        return pool != null ? pool.lost() : remote.lost();
+    }
+
+    /** Waits until everything logged so far is with its keepers; returns whether it is. */
+    public boolean flush(long nanos) {
+        return pool != null ? pool.flush(nanos) : remote.flush(nanos);
     }
 
     /** Returns fields of a logger for {@link LogEvent#voice}. */
@@ -115,7 +141,7 @@ public final class LogCore {
         if (voices.size() >= VOICES_MAX) {
             return new KnownVoice(voice, 0);
         }
-        return voices.computeIfAbsent(voice, each -> new KnownVoice(each, pool.defineVoice(each.encode())));
+        return voices.computeIfAbsent(voice, each -> new KnownVoice(each, pool == null ? 0 : pool.defineVoice(each.encode())));
     }
 
     /** Returns an empty event for a call of this thread; {@link #log} takes it back. */
@@ -229,7 +255,7 @@ public final class LogCore {
             return put(record, payload, event);
         }
         if (record.stackId.isEmpty()) {
-            record.stackId = pool.incarnation() + "-" + chains.incrementAndGet();
+            record.stackId = (pool != null ? pool.incarnation() : remote.incarnation()) + "-" + chains.incrementAndGet();
             record.stackLevel = 0;
         }
         boolean kept = put(record, payload, event);
@@ -240,6 +266,9 @@ public final class LogCore {
     }
 
     private boolean put(WholeRecord record, Payload payload, LogEvent event) {
+        if (remote != null) {
+            return remote.put(record);
+        }
         payload.whole(record.toPayload());
         return pool.write(payload.bytes, payload.length(), made, 0, record.time, event.level, event.thread);
     }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.BooleanSupplier;
 import java.util.function.IntFunction;
 import org.tampu.gateway.GatewayException;
 import org.tampu.internal.json.Json;
@@ -44,7 +45,7 @@ public final class Session implements AutoCloseable {
          * Begins anew in a new session, because the hub does not know the old one: returns the frame that opens it, or
          * null if it has ended by that.
          */
-        Frame renew();
+        Frame renew(int id);
 
         /** The session has ended for good. */
         void ended(GatewayException why);
@@ -164,6 +165,25 @@ public final class Session implements AutoCloseable {
                 write(counted);
             }
             return true;
+        }
+    }
+
+    /**
+     * Sends a counted frame if a condition still holds when the frame gets its number. Waits while the hub is behind.
+     * The condition is asked with the session's lock held, as {@link Handler#renew} is called. Returns whether the frame
+     * is on its way.
+     */
+    public boolean sendIf(Frame frame, BooleanSupplier condition) throws GatewayException {
+        synchronized (lock) {
+            while (end == null && !closing && unacknowledgedBytes > WINDOW) {
+                try {
+                    lock.wait(1000);
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                    return false;
+                }
+            }
+            return condition.getAsBoolean() && send(frame, Long.MAX_VALUE);
         }
     }
 
@@ -324,7 +344,7 @@ public final class Session implements AutoCloseable {
         unacknowledged.forEach(this::write);
         if (isNew) {
             for (var each : new ArrayList<>(handlers.entrySet())) {
-                Frame again = each.getValue().renew();
+                Frame again = each.getValue().renew(each.getKey());
                 if (again == null) {
                     handlers.remove(each.getKey());
                     continue;

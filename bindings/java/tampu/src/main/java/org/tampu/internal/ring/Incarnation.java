@@ -12,8 +12,13 @@ public record Incarnation(int boot, int pid, long start) {
     /** The last start that was given out: starts are unique within a process. */
     private static final AtomicLong LAST = new AtomicLong();
 
+    /** Returns UTC in ns since 1970. */
+    public static long utc() {
+        return Clock.utc();
+    }
+
     /** Returns a new incarnation of this process. */
-    static Incarnation now() throws IOException {
+    public static Incarnation create() throws IOException {
         String boot = Files.readString(Path.of("/proc/sys/kernel/random/boot_id"));
         long now = Clock.utc();
         long start = LAST.updateAndGet(last -> Math.max(last + 1, now));

@@ -35,7 +35,7 @@ final class RingFiles {
     private int nextRing;
 
     RingFiles(Path rings, String domain, String name, String process, String host, int ringBytes) throws IOException {
-        this.incarnation = Incarnation.now();
+        this.incarnation = Incarnation.create();
         this.ringBytes = ringBytes;
         this.directory = rings.resolve(incarnation.toString());
         RunDirectory.makePrivate(directory, false);

@@ -42,8 +42,8 @@ class SessionTest {
         }
 
         @Override
-        public Frame renew() {
-            return Frame.of(Frame.OPEN, 1, Map.of("again", true));
+        public Frame renew(int id) {
+            return Frame.of(Frame.OPEN, id, Map.of("again", true));
         }
 
         @Override
