@@ -44,6 +44,19 @@ public final class CdrReader {
         end = bytes.position() + length;
     }
 
+    /** Reads the length of an inner struct and makes its end that of the reader; the result is for {@link #close}. */
+    public int enter() {
+        int outer = end;
+        open();
+        return outer;
+    }
+
+    /** Skips what is left of an inner struct, as members of a later release. */
+    public void close(int outer) {
+        bytes.position(end);
+        end = outer;
+    }
+
     /** Reads the length of a sequence or inner struct, which is only checked. */
     public void length() {
         need(Integer.toUnsignedLong(u32()));

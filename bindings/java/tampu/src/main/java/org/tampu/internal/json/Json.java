@@ -1,12 +1,14 @@
 package org.tampu.internal.json;
 
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * JSON as the gateway has it: objects are maps, lists are lists, numbers are {@link Long} or {@link Double}.
+ * JSON as the gateway has it: objects are maps, lists are lists, numbers are {@link Long}, {@link BigInteger}
+ * beyond it, or {@link Double}.
  *
  * <p>A reader of bytes from a network: depth and syntax are checked, and an error names the place.
  */
@@ -207,13 +209,18 @@ public final class Json {
         String digits = text.substring(begin, at);
         try {
             if (digits.chars().allMatch(each -> each == '-' || each >= '0' && each <= '9')) {
-                return Long.parseLong(digits);
+                // A u64 may be larger than a long. No number of ours is longer than that.
+                return digits.length() < 19 || digits.length() > 40 ? (Number) Long.parseLong(digits) : narrow(new BigInteger(digits));
             }
             return Double.parseDouble(digits);
         } catch (NumberFormatException none) {
             at = begin;
             throw wrong("a value");
         }
+    }
+
+    private static Number narrow(BigInteger number) {
+        return number.bitLength() < 64 ? (Number) number.longValue() : number;
     }
 
     /** Writes a value of maps, lists, texts, numbers, booleans and null. */
