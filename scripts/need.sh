@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
-# netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd,
+# netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd, node,
 # oidc-provider (for Node.js), postfix (without a configuration of the system), pam (its library and a module), kerberos (its
 # library, a KDC that is not started, curl), poppler (programs that read PDF).
 set -euo pipefail
@@ -94,8 +94,11 @@ for thing in "$@"; do
     # Debian starts no KDC without a realm.
     kerberos) [ -e /usr/include/gssapi/gssapi.h ] && [ -x /usr/sbin/krb5kdc ] && command -v kinit >/dev/null && command -v curl >/dev/null ||
         debian "Kerberos: its library, and a KDC for tests" libkrb5-dev krb5-kdc krb5-admin-server krb5-user curl ;;
+    node) command -v npm >/dev/null || debian "Node.js" nodejs npm
+      node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' ||
+        missing "Node.js 20 (found $(node --version))" "the packages of https://nodejs.org" ;;
     # In a place of its own; tests/peers/login_oidc.py looks there.
-    oidc-provider) command -v npm >/dev/null || debian "Node.js" nodejs npm
+    oidc-provider) scripts/need.sh node
       [ -d "$HOME/.cache/tampu/oidc-provider/node_modules/oidc-provider" ] || {
         say "installing oidc-provider from npm"
         npm install --silent --no-audit --no-fund --prefix "$HOME/.cache/tampu/oidc-provider" oidc-provider@8 >/dev/null ||
