@@ -61,7 +61,7 @@ install: release ## build and install `tampu`, manual pages, completions, the C 
 
 .PHONY: java
 java: ## build and test the modules for Java, and put them into Maven's local repository
-	@command -v mvn >/dev/null || { echo "Maven is missing; install with: apt-get install openjdk-17-jdk-headless maven"; exit 1; }
+	@scripts/need.sh java
 	@mvn -q -B -ntp -f bindings/java/pom.xml -Dbuild.root="$(CARGO_TARGET_DIR)/java" install
 	@echo "installed in Maven's local repository: org.tampu:tampu, tampu-slf4j, tampu-logback, tampu-log4j"
 

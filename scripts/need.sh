@@ -2,6 +2,7 @@
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
 # netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd, node,
+# java (its compiler and Maven),
 # oidc-provider (for Node.js), postfix (without a configuration of the system), pam (its library and a module), kerberos (its
 # library, a KDC that is not started, curl), poppler (programs that read PDF).
 set -euo pipefail
@@ -69,6 +70,8 @@ for thing in "$@"; do
     # In the environment of the tests, which `scripts/venv.sh` names.
     pytango) has_python || debian "Python with venv" python3 python3-venv
       scripts/venv.sh benches/peers/requirements.txt >/dev/null || missing "PyTango" "a network that reaches pypi.org, or a wheel of PyTango 10" ;;
+    java) command -v javac >/dev/null && javac --release 17 --version >/dev/null 2>&1 || debian "a compiler of Java 17" openjdk-17-jdk-headless
+      command -v mvn >/dev/null || debian "Maven" maven ;;
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
     # Its program lies where only root's search path leads.
     rsyslog) [ -x /usr/sbin/rsyslogd ] || command -v rsyslogd >/dev/null || debian "rsyslog" rsyslog ;;

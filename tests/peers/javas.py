@@ -4,9 +4,7 @@ import glob
 import os
 import pathlib
 import re
-import shutil
 import subprocess
-import sys
 
 from hub import check
 
@@ -18,10 +16,8 @@ REPOSITORY = os.path.expanduser("~/.m2/repository")
 
 
 def need():
-    """Ends the test with the way out if a compiler of Java 17 or Maven is missing."""
-    missing = [program for program in ("javac", "java", "mvn") if not shutil.which(program)]
-    if missing:
-        sys.exit(f"FAILED: {', '.join(missing)} missing; install with: apt-get install openjdk-17-jdk-headless maven")
+    """Installs a compiler of Java 17 and Maven, or ends the test with the command that does."""
+    subprocess.run([str(ROOT / "scripts" / "need.sh"), "java"], check=True)
 
 
 def maven(*arguments):

@@ -1,11 +1,17 @@
 import java.io.RandomAccessFile;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.net.URI;
 import java.nio.ByteOrder;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
+import org.tampu.book.BookException;
+import org.tampu.book.Logbook;
 import org.tampu.log.Level;
 import org.tampu.log.LogSettings;
 import org.tampu.log.Logger;
@@ -20,9 +26,29 @@ public final class Program {
         switch (arguments[0]) {
             case "calls" -> calls(logger, arguments[2], Integer.parseInt(arguments[3]));
             case "some" -> some(logger, Integer.parseInt(arguments[2]), arguments[3]);
+            case "book" -> book(URI.create(arguments[2]), Path.of(arguments[3]), arguments[4]);
             case "fill" -> fill(logger, Integer.parseInt(arguments[2]));
             case "threads" -> threads(logger, Integer.parseInt(arguments[2]));
             default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** Posts, changes, attaches, finds and refuses, as a client of the logbook. */
+    private static void book(URI hub, Path file, String token) throws Exception {
+        Logbook books = new Logbook(hub, token);
+        Logbook.Entry entry = books.post("Shift log", Map.of("Author", "Zoe", "Type", "Problem", "System", "Antennas", "Subject", "LO1"),
+                "**DV05** lost its lock: \u00e9\n");
+        Logbook.Entry reply = books.post("Shift log", Map.of("Author", "Max", "Type", "Problem", "System", "Antennas", "Subject", "LO1"),
+                "again", Map.of("parent", entry.id()));
+        Logbook.Entry attached = books.attach(entry, file);
+        Path copy = file.resolveSibling("copy");
+        books.fetch("Shift log", entry.id(), 0, copy);
+        System.out.println(Files.mismatch(file, copy) + " " + books.thread("Shift log", entry.id()).size() + " "
+                + books.search("lock type:Problem", 10).size() + " " + books.read("Shift log", reply.id()).get("text"));
+        try {
+            books.edit(entry, Map.of("Author", "Zoe"), "an edit of what has changed since");
+        } catch (BookException expected) {
+            System.out.println(expected.status() + " " + (attached.revision() > entry.revision()));
         }
     }
 

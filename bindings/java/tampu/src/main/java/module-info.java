@@ -1,7 +1,9 @@
 /** Tampu's clients in pure Java. They need nothing at run time but the JDK. */
 module org.tampu {
+    requires java.net.http;
     requires transitive java.logging;
 
+    exports org.tampu.book;
     exports org.tampu.event;
     exports org.tampu.gateway;
     exports org.tampu.log;
