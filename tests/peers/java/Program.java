@@ -16,7 +16,7 @@ import org.tampu.log.Level;
 import org.tampu.log.LogSettings;
 import org.tampu.log.Logger;
 
-/** What the processes of {@code java_log.py} do, by their first argument; the second is the source. */
+/** Processes of {@code java_log.py}, by their first argument; the second is the source. */
 public final class Program {
     private static final VarHandle WORD = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 

@@ -1,4 +1,4 @@
-/** What a log call costs, beside other loggers. */
+/** Cost of a log call, beside other loggers. */
 module org.tampu.bench {
     requires org.tampu;
     requires org.tampu.slf4j;

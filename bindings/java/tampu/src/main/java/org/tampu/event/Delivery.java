@@ -3,7 +3,7 @@ package org.tampu.event;
 import java.util.Map;
 
 /**
- * What a subscription gets: an event, or a notice without one.
+ * Delivery to a subscription: an event, or a notice without one.
  *
  * @param attribute name of the attribute
  * @param source the process that declares it

@@ -16,7 +16,7 @@ import org.tampu.internal.ring.RingPool;
 import org.tampu.log.LogSettings;
 
 /**
- * What all loggers, handlers and appenders of one source share: its rings, its sites and its voices.
+ * Parts that all loggers, handlers and appenders of one source share: its rings, its sites and its voices.
  *
  * <p>A call stores raw arguments; the node makes the text. Exceptions become error chains of whole records. There is no
  * thread here: the node reads the rings while the process lives, and when it has died.
@@ -35,7 +35,7 @@ public final class LogCore {
 
     private record Key(Path run, String domain, String source) {}
 
-    /** What a thread uses again and again; null while it is in use. */
+    /** Memory that a thread uses again and again; null while it is in use. */
     private static final class Mine {
         private Payload payload = new Payload();
         private LogEvent event = new LogEvent();
