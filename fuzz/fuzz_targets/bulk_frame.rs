@@ -9,6 +9,9 @@ mod frame;
 #[path = "../../crates/bulk/src/group.rs"]
 mod group;
 #[allow(dead_code)]
+#[path = "../../crates/bulk/src/interface.rs"]
+mod interface;
+#[allow(dead_code)]
 #[path = "../../crates/bulk/src/message.rs"]
 mod message;
 #[allow(dead_code)]
