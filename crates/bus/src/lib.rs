@@ -15,6 +15,7 @@
 //! | limits and options | [`qos`], and a site's settings of them, [`topic_settings`] |
 //! | authorisation | [`access`] |
 //! | asking and answering | [`service`] |
+//! | a session with a hub, for programs that do not join | [`gateway`] |
 //! | writing: outbox (a value), loans, receipts | [`Writer`] |
 //! | reading: inbox (a value), events | [`Reader`] |
 //!
@@ -55,6 +56,7 @@ pub mod access;
 pub mod clock;
 pub mod connect;
 pub mod engine;
+pub mod gateway;
 pub mod host;
 pub mod qos;
 pub mod run_dir;

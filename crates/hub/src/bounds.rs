@@ -14,6 +14,7 @@ mod bound;
 mod bulk;
 mod bus;
 mod events;
+mod gateway;
 mod hub;
 mod logbook;
 mod logs;
@@ -33,11 +34,13 @@ pub enum Area {
     Logbook,
     /// Inputs, routes, metrics and the bridge to Tango.
     Hub,
+    /// Sessions of programs that are not on the bus.
+    Gateway,
 }
 
 impl Area {
     /// All areas, in the order of the page.
-    pub const ALL: [Area; 6] = [Area::Bus, Area::Logs, Area::Events, Area::Bulk, Area::Logbook, Area::Hub];
+    pub const ALL: [Area; 7] = [Area::Bus, Area::Logs, Area::Events, Area::Bulk, Area::Logbook, Area::Hub, Area::Gateway];
 
     /// The heading of the page.
     pub fn title(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Area {
             Area::Bulk => "Bulk data",
             Area::Logbook => "Logbook",
             Area::Hub => "Inputs, routes, metrics, Tango",
+            Area::Gateway => "Gateway",
         }
     }
 
@@ -60,6 +64,7 @@ impl Area {
             Area::Bulk => &[bulk::BOUNDS],
             Area::Logbook => logbook::BOUNDS,
             Area::Hub => &[hub::BOUNDS],
+            Area::Gateway => &[gateway::BOUNDS],
         };
         lists.iter().copied().flatten()
     }

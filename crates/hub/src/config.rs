@@ -29,6 +29,7 @@ use tampu_workers::OnPanic;
 use crate::{
     book::settings::BookSettings,
     bulk::settings::Bulk,
+    gateway::settings::GatewaySettings,
     inputs::settings::{Epics, Syslog},
     limits::LimitSettings,
     listen::{BadListenAddress, ListenAddress},
@@ -143,6 +144,8 @@ pub struct Config {
     pub book: BookSettings,
     /// Mail that the logbook sends.
     pub mail: MailSettings,
+    /// Sessions of programs that are not on the bus.
+    pub gateway: GatewaySettings,
     /// Metrics for Prometheus.
     pub metrics: Metrics,
     /// Limits of the roles' processes.
@@ -279,6 +282,7 @@ impl Default for Config {
             tango: TangoSettings::default(),
             book: BookSettings::default(),
             mail: MailSettings::default(),
+            gateway: GatewaySettings::default(),
             metrics: Metrics::default(),
             limits: LimitSettings::default(),
             route: Vec::new(),
@@ -477,6 +481,7 @@ impl Config {
             HubPart::Book => self.roles.contains(&Role::Book),
             HubPart::Inputs => self.syslog.enabled || self.epics.enabled,
             HubPart::Tango => self.tango.enabled,
+            HubPart::Gateway => self.gateway.enabled && self.roles.contains(&Role::Node),
             HubPart::Metrics => self.metrics.enabled && self.metrics.listen != ListenAddress::Off,
         };
         HubPart::ALL.into_iter().filter(runs).collect()

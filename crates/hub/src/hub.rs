@@ -22,6 +22,7 @@ use crate::{
     certificates::{self, CertificateWatch, CertificatesInUse, Https},
     collecting::Collecting,
     config::Config,
+    gateway::Gateway,
     history::EventHistory,
     http::server::Server,
     inputs::{InputReport, Inputs},
@@ -47,7 +48,7 @@ use engine_warnings::report_engine_warnings;
 use host_records::{keep_rings, start_spool};
 use node_settings::node_config;
 use process::{Process, roles_of_this_process};
-use services::{start_inputs, start_metrics, start_tango};
+use services::{start_gateway, start_inputs, start_metrics, start_tango};
 use start_book::{start_book, start_book_if_possible};
 
 mod announce;
@@ -69,6 +70,7 @@ pub struct Hub {
     services: Vec<Guard>,
     book: Option<Book>,
     _certificates: Option<CertificateWatch>,
+    gateway: Option<Gateway>,
     tango: Option<Arc<Bridge>>,
     transfers: Option<Arc<Transfers>>,
     inputs: Arc<Inputs>,
@@ -225,6 +227,12 @@ impl Hub {
         } else {
             None
         };
+        let gateway = if has(HubPart::Gateway) {
+            let directory = client.run_dir.domain(&client.domain).map_err(NodeError::RunDir)?;
+            Some(start_gateway(&config, &engine, &qos, participant(name_of("gateway"))?, &access, directory.path())?)
+        } else {
+            None
+        };
         // Only the hub with the archive keeps this account; an installation needs only one.
         let transfers = match &collecting {
             Some(_) => Some(Arc::new(bulk::start_transfers(&own, logger.clone())?)),
@@ -241,6 +249,7 @@ impl Hub {
             history: history.as_ref().map(|kept| kept.history().reporter()),
             inputs: inputs.clone(),
             tango: tango.clone(),
+            gateway: gateway.as_ref().map(Gateway::reporter),
             mail: OnceLock::new(),
             book: OnceLock::new(),
             sources: config.metrics.sources,
@@ -298,6 +307,7 @@ impl Hub {
             services,
             book,
             _certificates: watch,
+            gateway,
             tango,
             transfers,
             inputs,
@@ -377,11 +387,13 @@ impl Hub {
             Some(part) => info!(self.logger, "the role {part} stops"),
         }
         self.logger.flush(Duration::from_secs(1));
-        let Hub { run_dir, metrics, services, book, tango, transfers, inputs, rings, spool, history, topics, .. } = &mut self;
+        let Hub { run_dir, metrics, services, book, gateway, tango, transfers, inputs, rings, spool, history, topics, .. } =
+            &mut self;
         drop(run_dir.take());
         drop(metrics.take());
         services.clear();
         drop(book.take());
+        drop(gateway.take());
         drop(tango.take());
         drop(transfers.take());
         drop(std::mem::take(inputs));

@@ -41,6 +41,7 @@ pub mod bulk;
 pub mod certificates;
 mod collecting;
 mod file_stamp;
+pub mod gateway;
 mod history;
 mod hub;
 pub mod inputs;

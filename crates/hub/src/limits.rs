@@ -127,6 +127,7 @@ pub struct LimitSettings {
     pub inputs: RoleLimits,
     pub tango: RoleLimits,
     pub book: RoleLimits,
+    pub gateway: RoleLimits,
     pub metrics: RoleLimits,
 }
 
@@ -139,6 +140,7 @@ impl Default for LimitSettings {
             inputs: exposed(10, 4096),
             tango: RoleLimits::default(),
             book: exposed(25, 4096),
+            gateway: exposed(25, 8192),
             metrics: exposed(5, 1024),
         }
     }
@@ -153,6 +155,7 @@ impl LimitSettings {
             HubPart::Inputs => self.inputs,
             HubPart::Tango => self.tango,
             HubPart::Book => self.book,
+            HubPart::Gateway => self.gateway,
             HubPart::Metrics => self.metrics,
         }
     }
@@ -205,8 +208,11 @@ pub fn stand_behind(part: HubPart) {
     if part.is_exposed() {
         // Without the file the kernel chooses by size.
         let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
-        // A process may always raise its own value.
-        let _ = rustix::process::nice(NICE);
+        // Samples of other programs pass through the gateway, so it gets its time.
+        if part != HubPart::Gateway {
+            // A process may always raise its own value.
+            let _ = rustix::process::nice(NICE);
+        }
     }
 }
 

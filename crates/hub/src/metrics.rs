@@ -7,9 +7,10 @@
 //! |-|-|
 //! | the service | `service` |
 //! | metrics as text | `text` |
-//! | the list of metrics | `page`, `logbook` |
+//! | the list of metrics | `page`, `logbook`, `gateway` |
 //! | one page from those of the roles | `gather` |
 
+mod gateway;
 mod gather;
 mod logbook;
 mod page;

@@ -17,6 +17,8 @@ tampu_types::named_enum! {
         Tango => "tango",
         /// Serves the logbook, and follows an ELOG.
         Book => "book",
+        /// Serves programs that are not on the bus.
+        Gateway => "gateway",
         /// Serves the page for Prometheus.
         Metrics => "metrics",
     }
@@ -25,7 +27,7 @@ tampu_types::named_enum! {
 impl HubPart {
     /// Returns true if the part reads bytes that anybody may send, so that it runs in a sandbox.
     pub fn is_exposed(self) -> bool {
-        matches!(self, HubPart::Inputs | HubPart::Book | HubPart::Metrics)
+        matches!(self, HubPart::Inputs | HubPart::Book | HubPart::Gateway | HubPart::Metrics)
     }
 
     /// The stage of the last starts.
@@ -38,7 +40,7 @@ impl HubPart {
         match self {
             HubPart::Node => 0,
             HubPart::Collector | HubPart::Book => 1,
-            HubPart::Inputs | HubPart::Tango | HubPart::Metrics => 2,
+            HubPart::Inputs | HubPart::Tango | HubPart::Gateway | HubPart::Metrics => 2,
         }
     }
 }

@@ -19,6 +19,7 @@ mod events;
 mod export;
 mod faults;
 mod files;
+mod gateway;
 mod history;
 mod host_rules;
 mod inputs;

@@ -108,12 +108,13 @@ fn of_the_log_the_file_beats_the_environment_which_beats_the_hub_s_default() {
 #[test]
 fn a_hub_has_the_parts_of_its_roles_and_of_what_is_enabled() {
     let mut config = Config::default();
-    assert_eq!(config.parts(), [HubPart::Node, HubPart::Collector, HubPart::Book]);
+    assert_eq!(config.parts(), [HubPart::Node, HubPart::Collector, HubPart::Book, HubPart::Gateway]);
     config.roles = vec![Role::Node];
     config.epics.enabled = true;
     config.metrics.enabled = true;
-    assert_eq!(config.parts(), [HubPart::Node, HubPart::Inputs, HubPart::Metrics]);
+    assert_eq!(config.parts(), [HubPart::Node, HubPart::Inputs, HubPart::Gateway, HubPart::Metrics]);
     config.metrics.listen = ListenAddress::Off;
+    config.gateway.enabled = false;
     config.tango.enabled = true;
     assert_eq!(config.parts(), [HubPart::Node, HubPart::Inputs, HubPart::Tango]);
 }

@@ -49,6 +49,9 @@ impl Hub {
         for address in self.inputs.addresses() {
             info!(self.logger, "receiving {address}"; address = address.as_str());
         }
+        if let Some(gateway) = &self.gateway {
+            info!(self.logger, "the gateway is at {}", gateway.path().display());
+        }
         if let Some(metrics) = &self.metrics {
             for address in metrics.addresses() {
                 let scheme = if self.config.metrics.is_encrypted() { "https" } else { "http" };

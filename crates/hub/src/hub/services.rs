@@ -1,8 +1,8 @@
 //! The start of a hub's services beside archive and logbook: inputs, the bridge to Tango, and metrics.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use tampu_bus::{Participant, access::Access};
+use tampu_bus::{Participant, QosTable, access::Access, engine::Engine};
 use tampu_log::{LogSettings, Logger, Threshold, notice, warning};
 use tampu_tango::{Bridge, BridgeError};
 use tampu_tls::ServerCertificate;
@@ -11,6 +11,7 @@ use tampu_types::Level;
 use super::{error::HubError, process::name_of};
 use crate::{
     config::Config,
+    gateway::{self, Gateway, Join},
     http::server::Server,
     inputs::{self, Inputs},
     listen::ListenAddress,
@@ -57,6 +58,23 @@ pub(super) fn start_tango(config: &Config, participant: &Participant, logger: Lo
             notice!(logger, "the bridge to Tango: {news}");
         }
     })
+}
+
+/// Starts the gateway. Each session that publishes joins the bus by `engine`, under its own name.
+pub(super) fn start_gateway(
+    config: &Config,
+    engine: &Arc<dyn Engine>,
+    qos: &QosTable,
+    participant: Participant,
+    access: &Access,
+    directory: &Path,
+) -> Result<Gateway, HubError> {
+    let (engine, domain, qos) = (engine.clone(), config.domain.clone(), qos.clone());
+    let join: Join = Arc::new(move |source| {
+        Participant::on(engine.clone(), domain.clone(), source, qos.clone()).map_err(|why| why.to_string())
+    });
+    Gateway::start(participant, access.clone(), join, directory)
+        .map_err(|why| HubError::Gateway { path: directory.join(gateway::SOCKET), why })
 }
 
 /// Serves metrics, if the configuration has an address for them.

@@ -27,6 +27,7 @@ use crate::{
     book::report::BookReporter,
     certificates::CertificatesInUse,
     collecting::Collecting,
+    gateway::GatewayReporter,
     inputs::{InputReport, Inputs},
     part::HubPart,
     roles::RoleReport,
@@ -54,6 +55,8 @@ pub(crate) struct Subjects {
     pub inputs: Arc<Inputs>,
     /// Its bridge to Tango, if it runs one.
     pub tango: Option<Arc<tampu_tango::Bridge>>,
+    /// Its gateway, if it has one.
+    pub gateway: Option<GatewayReporter>,
     /// The sender of mail of its logbook, which starts later.
     pub mail: OnceLock<Arc<Outbox>>,
     /// Its logbook, which starts later.
@@ -100,6 +103,9 @@ impl Subjects {
         refusals(&mut text, self.part.map_or("hub", HubPart::name));
         if let Some(bridge) = &self.tango {
             bridged(&mut text, &bridge.report());
+        }
+        if let Some(gateway) = &self.gateway {
+            super::gateway::gateway(&mut text, &gateway.report());
         }
         if let Some(book) = self.book.get() {
             logbook(&mut text, &book.report());

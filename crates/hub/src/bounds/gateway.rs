@@ -1,0 +1,71 @@
+//! Bounds of the gateway.
+
+use super::bound::{Bound, Limit::Constant, bound};
+
+pub(super) const BOUNDS: &[Bound] = &[
+    bound(
+        "sessions of the gateway",
+        Constant("hub/src/gateway/limits.rs", "SESSIONS", "1024", "1024"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "sessions of the gateway without a connection",
+        Constant("hub/src/gateway/limits.rs", "DETACHED", "256", "256"),
+        "those that are without one for the longest end",
+    ),
+    bound(
+        "connections of the gateway whose HELLO has not come",
+        Constant("hub/src/gateway/limits.rs", "UNGREETED", "64", "64"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "subscriptions of a session; each pattern of topics counts",
+        Constant("hub/src/gateway/limits.rs", "SUBSCRIPTIONS", "64", "64"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "subscriptions of all sessions",
+        Constant("hub/src/gateway/limits.rs", "ALL_SUBSCRIPTIONS", "2048", "2048"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "publishers of a session",
+        Constant("hub/src/gateway/limits.rs", "PUBLISHERS", "1024", "1024"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "questions of a session that wait for their answer",
+        Constant("hub/src/gateway/limits.rs", "QUESTIONS", "16", "16"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "body of a frame of a client",
+        Constant("hub/src/gateway/limits.rs", "FRAME", "16 << 20", "16 MiB"),
+        "the session ends, and the reason is sent",
+    ),
+    bound(
+        "bytes that a session's client has not acknowledged",
+        Constant("hub/src/gateway/limits.rs", "WINDOW", "8 << 20", "8 MiB"),
+        "its subscriptions wait; beyond four times as much the session ends",
+    ),
+    bound(
+        "such bytes of all sessions",
+        Constant("hub/src/gateway/limits.rs", "ALL_WINDOWS", "256 << 20", "256 MiB"),
+        "each session has a window of 256 KiB",
+    ),
+    bound(
+        "bytes of batches that wait in the reader of a subscription",
+        Constant("hub/src/gateway/limits.rs", "READER_QUEUE", "2 << 20", "2 MiB"),
+        "batches stay in the writers' caches",
+    ),
+    bound(
+        "bytes of events that wait in a subscription of attributes",
+        Constant("hub/src/gateway/limits.rs", "EVENT_QUEUE", "1 << 20", "1 MiB"),
+        "the oldest are dropped, counted and reported to the client as a gap",
+    ),
+    bound(
+        "time for which a session without a connection lives",
+        Constant("hub/src/gateway/limits.rs", "RESUME", "Duration::from_secs(60)", "60 s"),
+        "it ends, and its sources leave",
+    ),
+];

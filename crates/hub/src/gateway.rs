@@ -1,0 +1,245 @@
+//! The gateway: sessions of programs that are not on the bus, `spec/wire/gateway.md`.
+//!
+//! ```text
+//! client <-> connection (frames) <-> session (numbers, entries) <-> topics, attributes, publishers, questions <-> bus
+//! ```
+//! The gateway translates and invents nothing. A subscription is a reader of the bus, or a subscription of the client of
+//! events. A session that publishes is a participant of its own. Every read and write is asked of the access hook, for
+//! the principal of the session.
+//!
+//! Memory is bounded for each session: frames until they are acknowledged ([`limits::WINDOW`]), batches in readers, and
+//! events in queues. A client that is paused or slow leaves its samples in the writers' caches.
+//!
+//! | part | module |
+//! |-|-|
+//! | connections, HELLO | `connection` |
+//! | sessions, resuming | `sessions`, `session`, `outgoing` |
+//! | requests | `requests`; `topics`, `logs`, `attributes`, `publisher`, `questions`, `rights` |
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Condvar, Mutex};
+use rustix::net::sockopt::socket_peercred;
+use tampu_bus::{
+    Participant,
+    access::{Access, Principal},
+};
+use tampu_types::gateway::messages::{Code, End};
+use tampu_workers::{OnPanic, Running, WorkerThread};
+
+use self::{limits::UNGREETED, sessions::Sessions, shared::GatewayShared};
+
+pub(crate) use self::shared::Join;
+
+mod attributes;
+mod connection;
+pub(crate) mod limits;
+mod logs;
+mod outgoing;
+mod publisher;
+mod questions;
+mod requests;
+mod rights;
+mod session;
+mod sessions;
+pub mod settings;
+mod shared;
+mod subscription;
+mod topics;
+mod words;
+
+/// Name of the socket in the domain's part of the run-time directory.
+pub const SOCKET: &str = "gateway.sock";
+
+/// The state of a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GatewayReport {
+    /// Sessions with a connection.
+    pub connected: usize,
+    /// Sessions that wait to be resumed.
+    pub detached: usize,
+    /// Subscriptions of all sessions.
+    pub subscriptions: usize,
+    /// Publishers of all sessions.
+    pub publishers: usize,
+    /// Questions that wait for their answer.
+    pub questions: usize,
+    /// Bytes of frames that clients have not acknowledged.
+    pub kept_bytes: usize,
+    /// Counted frames of clients since the start.
+    pub frames: u64,
+    /// Bytes of clients' frames since the start.
+    pub received_bytes: u64,
+    /// Bytes for the sessions that are there.
+    pub sent_bytes: u64,
+    /// Sessions that were resumed.
+    pub resumed: u64,
+    /// Connections and requests that were refused.
+    pub refused: u64,
+    /// Times at which a queue of events was full and the oldest were dropped.
+    pub dropped: u64,
+}
+
+struct Stopping {
+    flag: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+/// A running gateway. It ends when dropped.
+pub(crate) struct Gateway {
+    sessions: Arc<Sessions>,
+    listener: UnixListener,
+    path: PathBuf,
+    stopping: Arc<Stopping>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Gateway {
+    /// Listens at the unix socket of this directory.
+    pub fn start(participant: Participant, access: Access, join: Join, directory: &Path) -> io::Result<Gateway> {
+        let path = directory.join(SOCKET);
+        match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        // The directory keeps other users out before this.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        let sessions = Arc::new(Sessions::new(GatewayShared::new(participant, access, join)));
+        let stopping = Arc::new(Stopping { flag: AtomicBool::new(false), lock: Mutex::new(()), changed: Condvar::new() });
+        let mut gateway = Gateway { sessions, listener, path, stopping, workers: Vec::new() };
+        gateway.accept()?;
+        gateway.sweep()?;
+        Ok(gateway)
+    }
+
+    /// Returns the path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        let (listener, sessions) = (self.listener.try_clone()?, self.sessions.clone());
+        let (stopping, ungreeted) = (self.stopping.clone(), Running::new());
+        let worker = WorkerThread::named("gateway accept").stack_size(128 << 10);
+        self.workers.push(worker.spawn_restarting(Duration::from_millis(100), move || {
+            while !stopping.flag.load(Ordering::Acquire) {
+                match listener.accept() {
+                    Ok((socket, _)) => admit(socket, &sessions, &ungreeted),
+                    // Without free descriptors it would be tried again at once.
+                    Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                }
+            }
+        })?);
+        Ok(())
+    }
+
+    fn sweep(&mut self) -> io::Result<()> {
+        let (sessions, stopping) = (self.sessions.clone(), self.stopping.clone());
+        let worker = WorkerThread::named("gateway sessions").stack_size(128 << 10);
+        self.workers.push(worker.spawn_restarting(Duration::from_millis(100), move || {
+            while !stopping.flag.load(Ordering::Acquire) {
+                sessions.sweep(Instant::now());
+                let mut lock = stopping.lock.lock();
+                if !stopping.flag.load(Ordering::Acquire) {
+                    stopping.changed.wait_for(&mut lock, Duration::from_secs(1));
+                }
+            }
+        })?);
+        Ok(())
+    }
+
+    /// Returns what reports the state.
+    pub fn reporter(&self) -> GatewayReporter {
+        GatewayReporter { sessions: self.sessions.clone() }
+    }
+}
+
+/// Reports the state of a gateway.
+#[derive(Clone)]
+pub(crate) struct GatewayReporter {
+    sessions: Arc<Sessions>,
+}
+
+impl GatewayReporter {
+    /// Returns the state at present.
+    pub fn report(&self) -> GatewayReport {
+        let shared = &self.sessions.shared;
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let mut report = GatewayReport {
+            frames: load(&shared.counters.frames),
+            received_bytes: load(&shared.counters.bytes),
+            resumed: load(&shared.counters.resumed),
+            refused: load(&shared.counters.refused),
+            dropped: load(&shared.counters.dropped),
+            ..GatewayReport::default()
+        };
+        for session in self.sessions.list() {
+            match session.detached_since() {
+                Some(_) => report.detached += 1,
+                None => report.connected += 1,
+            }
+            let (subscriptions, publishers, questions) = session.counts();
+            report.subscriptions += subscriptions;
+            report.publishers += publishers;
+            report.questions += questions;
+            report.kept_bytes += session.outgoing.kept_bytes();
+            report.sent_bytes += session.outgoing.sent_bytes();
+        }
+        report
+    }
+}
+
+/// Begins a connection, if there is a place for it.
+fn admit(socket: UnixStream, sessions: &Arc<Sessions>, ungreeted: &Running) {
+    let principal = match principal_of(&socket) {
+        Ok(principal) => principal,
+        Err(end) => return connection::refuse(&socket, &end),
+    };
+    let Some(place) = ungreeted.try_enter(UNGREETED) else {
+        let why = format_args!("{UNGREETED} connections wait for their HELLO already");
+        return connection::refuse(&socket, &End::because(Code::Limit, why));
+    };
+    let sessions = sessions.clone();
+    let worker = WorkerThread::named("gateway connection").stack_size(256 << 10);
+    // Without a thread the connection is dropped, and its client tries again.
+    let _ = worker.spawn(OnPanic::ReportOnly, move || connection::serve(socket, principal, &sessions, place));
+}
+
+/// Returns the principal that the kernel proves: this user. The mode of the socket keeps others out.
+fn principal_of(socket: &UnixStream) -> Result<Principal, End> {
+    let cred = socket_peercred(socket).map_err(|why| End::because(Code::Unauthenticated, why))?;
+    let user = cred.uid.as_raw();
+    let own = rustix::process::geteuid().as_raw();
+    // The superuser could take the place of this user.
+    if user == own || user == 0 { Ok(Principal::this_user()) } else { Ok(Principal::User(user)) }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stopping.flag.store(true, Ordering::Release);
+        drop(self.stopping.lock.lock());
+        self.stopping.changed.notify_all();
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        // Nobody connects to a socket that is gone.
+        let _ = fs::remove_file(&self.path);
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+        self.sessions.end_all();
+    }
+}

@@ -1,0 +1,41 @@
+//! Bounds of the gateway.
+
+use std::time::Duration;
+
+/// Sessions, with and without a connection.
+pub(crate) const SESSIONS: usize = 1024;
+/// Sessions without a connection that wait to be resumed.
+pub(crate) const DETACHED: usize = 256;
+/// Connections whose HELLO has not come.
+pub(crate) const UNGREETED: usize = 64;
+/// Subscriptions of a session; each pattern of topics counts.
+pub(crate) const SUBSCRIPTIONS: usize = 64;
+/// Subscriptions of all sessions.
+pub(crate) const ALL_SUBSCRIPTIONS: usize = 2048;
+/// Publishers of a session.
+pub(crate) const PUBLISHERS: usize = 1024;
+/// Questions of a session that wait for their answer.
+pub(crate) const QUESTIONS: usize = 16;
+/// Longest body of a client's frame, in bytes.
+pub(crate) const FRAME: u32 = 16 << 20;
+/// Shortest limit for the hub's frames that a client may set, in bytes.
+pub(crate) const LEAST_FRAME: u32 = 64 << 10;
+/// Bytes of frames that are kept until the client acknowledges them.
+pub(crate) const WINDOW: usize = 8 << 20;
+/// Bytes of such frames of all sessions, beyond which each session has a small window.
+pub(crate) const ALL_WINDOWS: usize = 256 << 20;
+/// Window of a session while all of them keep too much, in bytes.
+pub(crate) const SMALL_WINDOW: usize = 256 << 10;
+/// Bytes of batches that wait in the reader of a subscription.
+pub(crate) const READER_QUEUE: usize = 2 << 20;
+/// Bytes of events that wait in a subscription of attributes.
+pub(crate) const EVENT_QUEUE: usize = 1 << 20;
+
+/// Longest time between two frames of a side.
+pub(crate) const BEAT: Duration = Duration::from_secs(2);
+/// Silence after which a connection is closed.
+pub(crate) const SILENCE: Duration = Duration::from_secs(6);
+/// Time for HELLO.
+pub(crate) const GREETING: Duration = Duration::from_secs(10);
+/// Time for which a session without a connection lives.
+pub(crate) const RESUME: Duration = Duration::from_secs(60);

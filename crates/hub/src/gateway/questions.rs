@@ -1,0 +1,95 @@
+//! Questions of a session to services of the bus.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tampu_bus::service::{CallError, Parts, call};
+use tampu_types::gateway::{
+    Kind,
+    messages::{Code, End},
+    question::Ask,
+};
+use tampu_workers::{OnPanic, WorkerThread};
+
+use super::{
+    limits::QUESTIONS,
+    rights,
+    session::{Entry, Session},
+    shared::GatewayShared,
+};
+
+/// Asks a question, and has its answer sent.
+pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32, ask: &Ask<'_>) -> Result<(), End> {
+    let (.., waiting) = session.counts();
+    if waiting >= QUESTIONS {
+        return Err(End::because(Code::Limit, format_args!("a session asks at most {QUESTIONS} questions at once")));
+    }
+    for (verb, resource) in rights::of_question(ask.service, ask.question) {
+        session.require(gateway, verb, &resource)?;
+    }
+    let timeout = Duration::from_millis(u64::from(ask.timeout_ms));
+    let parts = call(&gateway.participant, ask.service, ask.question.to_vec(), timeout).map_err(|why| end_of(&why))?;
+    let cancelled = Arc::new(AtomicBool::new(false));
+    session.entries.lock().insert(id, Entry::Question(cancelled.clone()));
+    let (session, all) = (session.clone(), ask.all);
+    WorkerThread::named("gateway question")
+        .stack_size(256 << 10)
+        .spawn(OnPanic::ReportOnly, move || {
+            let end = answer(&session, id, parts, all, &cancelled);
+            // The client that has cancelled has its end already.
+            if !cancelled.load(Ordering::Acquire) && session.remove(id).is_some() {
+                session.send_end(id, &end);
+            }
+        })
+        .map(drop)
+        .map_err(|why| End::because(Code::Failed, why))
+}
+
+fn answer(session: &Session, id: u32, parts: Parts, all: bool, cancelled: &AtomicBool) -> End {
+    let mut first = None;
+    for part in parts {
+        let part = match part {
+            Ok(part) => part,
+            Err(why) => return end_of(&why),
+        };
+        if !all && *first.get_or_insert(part.from) != part.from {
+            continue;
+        }
+        let content = match part.content {
+            Ok(content) => content,
+            Err(why) if !all => return end_of(&why),
+            // The refusal of one process does not end the answers of the others.
+            Err(_) => continue,
+        };
+        if content.len() + 16 > session.frame_limit {
+            return End::because(Code::Limit, format_args!("a part of {} bytes is longer than the client takes", content.len()));
+        }
+        let mut body = part.from.to_bytes().to_vec();
+        body.extend_from_slice(&content);
+        let wanted = || !cancelled.load(Ordering::Acquire);
+        if session.outgoing.send_in_window(Kind::Part, 0, id, &body, wanted).is_err() {
+            break;
+        }
+    }
+    End::default()
+}
+
+/// Returns the end of a question that failed.
+fn end_of(why: &CallError) -> End {
+    let code = match why {
+        CallError::Unanswered(_) => Code::Unanswered,
+        CallError::Denied(_) => Code::Denied,
+        CallError::NotSent { .. } => Code::Bad,
+        _ => Code::Failed,
+    };
+    let denied = match why {
+        CallError::Denied(denied) => serde_json::to_value(denied).ok(),
+        _ => None,
+    };
+    End { code, error: why.to_string(), denied }
+}

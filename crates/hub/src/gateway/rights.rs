@@ -1,0 +1,58 @@
+//! Rights for a session's questions. On the bus the gateway asks as a process of the hub's user, so it asks the hook
+//! for its client before.
+
+use serde_json::Value as Json;
+use tampu_bus::access::{Resource, Verb};
+
+/// Returns what the hook is asked for a question: `spec/services.md` has the verbs.
+pub(super) fn of_question(service: &str, question: &[u8]) -> Vec<(Verb, Resource)> {
+    let json: Json = serde_json::from_slice(question).unwrap_or(Json::Null);
+    let has = |member: &str| json.get(member).is_some_and(|value| !value.is_null() && *value != Json::Bool(false));
+    let text = |member: &str| json.get(member).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let on_service = |verb| vec![(verb, Resource::Service(service.to_owned()))];
+    match service {
+        "log/query" | "log/stat" | "event/history" => on_service(Verb::Query),
+        "log/archive" | "event/archive" if json == Json::String("health".to_owned()) => on_service(Verb::Read),
+        "log/archive" | "event/archive" => on_service(Verb::Backup),
+        "log/levels" if has("refresh") => on_service(Verb::Admin),
+        "log/levels" if has("set") => on_service(Verb::Set),
+        "event/conf" if has("set") => {
+            let mut wanted = on_service(Verb::Read);
+            wanted.push((Verb::Set, Resource::Attribute(text("pattern"))));
+            wanted
+        }
+        "event/get" => {
+            let names = json.get("names").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+            names.map(|name| (Verb::Read, Resource::Attribute(name.to_owned()))).collect()
+        }
+        "log/status" | "log/offsets" | "log/keeps" | "log/levels" | "log/spool" | "event/list" | "event/conf"
+        | "event/doctor" | "hub/roles" | "site/host" | "bulk/state" | "bulk/transfers" => on_service(Verb::Read),
+        _ if service.starts_with("hub/metrics/") || service.starts_with("log/spool-taken/") => on_service(Verb::Read),
+        // It names attributes by number.
+        _ if service.starts_with("event/refresh/") => on_service(Verb::Admin),
+        _ => on_service(Verb::Query),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verb_follows_the_question() {
+        let verbs = |service: &str, question: &str| -> Vec<Verb> {
+            of_question(service, question.as_bytes()).into_iter().map(|(verb, _)| verb).collect()
+        };
+        assert_eq!(verbs("log/query", "{}"), [Verb::Query]);
+        assert_eq!(verbs("log/archive", "\"health\""), [Verb::Read]);
+        assert_eq!(verbs("log/archive", "\"compact\""), [Verb::Backup]);
+        assert_eq!(verbs("log/archive", "not json"), [Verb::Backup]);
+        assert_eq!(verbs("log/levels", r#"{"set":{"central":"Debug"}}"#), [Verb::Set]);
+        assert_eq!(verbs("log/levels", r#"{"refresh":true}"#), [Verb::Admin]);
+        assert_eq!(verbs("log/levels", ""), [Verb::Read]);
+        assert_eq!(verbs("event/conf", r#"{"pattern":"a/*","set":{"polled_ms":1}}"#), [Verb::Read, Verb::Set]);
+        assert_eq!(verbs("event/get", r#"{"names":["a/b/c/d","a/b/c/e"]}"#), [Verb::Read, Verb::Read]);
+        assert_eq!(verbs("mount/position", ""), [Verb::Query]);
+        assert_eq!(verbs("event/refresh/x", "{}"), [Verb::Admin]);
+    }
+}
