@@ -94,7 +94,7 @@ reference: need ## write the pages anew that are made from the program: commands
 	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-hub --test bounds --test book_http
 
 .PHONY: bench
-bench: bench-bus bench-log bench-call bench-event bench-bulk bench-book bench-http ## all benches
+bench: bench-bus bench-log bench-call bench-event bench-bulk bench-book bench-http bench-gateway ## all benches
 
 .PHONY: bench-bus
 bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
@@ -133,6 +133,10 @@ bench-http: bench-build ## the cost of TLS: the logbook's entries, pages and att
 bench-java: build ## what a log call costs in Java, beside Logback's file appender (ARGS="OPTIONS OF JAVA")
 	@scripts/need.sh python
 	@TAMPU_BIN="$(CARGO_TARGET_DIR)/debug/tampu" scripts/bench-java.py $(ARGS)
+
+.PHONY: bench-gateway
+bench-gateway: bench-build ## sessions of the gateway beside the bus: rates, delays, and the cost of idle sessions
+	@"$(CARGO_TARGET_DIR)/release/bench-gateway" $(ARGS)
 
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog

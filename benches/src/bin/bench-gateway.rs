@@ -47,7 +47,7 @@ struct Options {
     /// Seconds of each measurement.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Idle sessions.
+    /// Number of idle sessions.
     #[arg(long, default_value_t = 500)]
     sessions: usize,
     /// Prints rows as JSON, one a line.
@@ -238,7 +238,7 @@ fn write(options: &Options, way: Way, run: &Path) -> Done<()> {
     Ok(())
 }
 
-/// What a reader has seen.
+/// Samples that a reader has seen.
 #[derive(Default)]
 struct Seen {
     next: u64,

@@ -89,6 +89,16 @@ pub(crate) fn of_metrics(config: &Config) -> Result<Option<Arc<ServerCertificate
     of_host(config, "metrics.listen", "[metrics] plain_http = true serves the page in clear text").map(Some)
 }
 
+/// Finds the certificate of the gateway.
+pub(crate) fn of_gateway(config: &Config) -> Result<Option<Arc<ServerCertificate>>, ConfigError> {
+    match config.gateway.listen {
+        ListenAddress::At(_) if config.gateway.enabled => {
+            of_host(config, "gateway.listen", "\"off\" serves programs of this host alone").map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Opens the certificate of this host for a service that other hosts reach.
 fn of_host(config: &Config, setting: &str, way_out: &str) -> Result<Arc<ServerCertificate>, ConfigError> {
     let directory = config.certificates();
@@ -183,7 +193,12 @@ pub(crate) struct CertificatesInUse(Arc<Vec<Watched>>);
 
 impl CertificatesInUse {
     /// Collects the certificates that this process uses.
-    pub fn new(config: &Config, has_node: bool, https: &Https, metrics: Option<&Arc<ServerCertificate>>) -> CertificatesInUse {
+    pub fn new(
+        config: &Config,
+        has_node: bool,
+        https: &Https,
+        served: [(&'static str, &Option<Arc<ServerCertificate>>); 2],
+    ) -> CertificatesInUse {
         let mut watched = Vec::new();
         let directory = config.certificates();
         if has_node && config.uses_tls_on_the_bus() {
@@ -191,7 +206,9 @@ impl CertificatesInUse {
             watched.push(Watched::File("authority", directory.authority()));
         }
         watched.extend(https.listen.as_ref().or(https.elog.as_ref()).map(|served| Watched::Served("book", served.clone())));
-        watched.extend(metrics.map(|served| Watched::Served("metrics", served.clone())));
+        for (used_by, certificate) in served {
+            watched.extend(certificate.as_ref().map(|certificate| Watched::Served(used_by, certificate.clone())));
+        }
         CertificatesInUse(Arc::new(watched))
     }
 

@@ -12,12 +12,13 @@
 //!
 //! | part | module |
 //! |-|-|
-//! | connections, HELLO | `connection` |
+//! | connections, HELLO | `connection`; from other hosts `remote`, `tokens` |
 //! | sessions, resuming | `sessions`, `session`, `outgoing` |
 //! | requests | `requests`; `topics`, `logs`, `attributes`, `publisher`, `questions`, `rights` |
 
 use std::{
     fs, io,
+    net::SocketAddr,
     os::unix::{
         fs::PermissionsExt,
         net::{UnixListener, UnixStream},
@@ -37,12 +38,14 @@ use tampu_bus::{
     Participant,
     access::{Access, Principal},
 };
+use tampu_tls::ServerCertificate;
 use tampu_types::gateway::messages::{Code, End};
 use tampu_workers::{OnPanic, Running, WorkerThread};
 
-use self::{limits::UNGREETED, sessions::Sessions, shared::GatewayShared};
+use self::{connection::Peer, limits::UNGREETED, remote::RemoteListener, sessions::Sessions, shared::GatewayShared};
 
-pub(crate) use self::shared::Join;
+pub use self::tokens::TokenError;
+pub(crate) use self::{shared::Join, tokens::Tokens};
 
 mod attributes;
 mod connection;
@@ -51,6 +54,7 @@ mod logs;
 mod outgoing;
 mod publisher;
 mod questions;
+mod remote;
 mod requests;
 mod rights;
 mod session;
@@ -58,6 +62,7 @@ mod sessions;
 pub mod settings;
 mod shared;
 mod subscription;
+mod tokens;
 mod topics;
 mod words;
 
@@ -104,6 +109,7 @@ pub(crate) struct Gateway {
     sessions: Arc<Sessions>,
     listener: UnixListener,
     path: PathBuf,
+    remote: Option<RemoteListener>,
     stopping: Arc<Stopping>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -121,10 +127,21 @@ impl Gateway {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         let sessions = Arc::new(Sessions::new(GatewayShared::new(participant, access, join)));
         let stopping = Arc::new(Stopping { flag: AtomicBool::new(false), lock: Mutex::new(()), changed: Condvar::new() });
-        let mut gateway = Gateway { sessions, listener, path, stopping, workers: Vec::new() };
+        let mut gateway = Gateway { sessions, listener, path, remote: None, stopping, workers: Vec::new() };
         gateway.accept()?;
         gateway.sweep()?;
         Ok(gateway)
+    }
+
+    /// Listens for programs on other hosts as well, which have a token.
+    pub fn listen(&mut self, address: SocketAddr, certificate: Arc<ServerCertificate>, tokens: Tokens) -> io::Result<()> {
+        self.remote = Some(RemoteListener::start(address, certificate, tokens, &self.sessions)?);
+        Ok(())
+    }
+
+    /// Returns the address for other hosts, with its port.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        self.remote.as_ref().map(RemoteListener::address)
     }
 
     /// Returns the path of the socket.
@@ -217,7 +234,7 @@ fn admit(socket: UnixStream, sessions: &Arc<Sessions>, ungreeted: &Running) {
     let sessions = sessions.clone();
     let worker = WorkerThread::named("gateway connection").stack_size(256 << 10);
     // Without a thread the connection is dropped, and its client tries again.
-    let _ = worker.spawn(OnPanic::ReportOnly, move || connection::serve(socket, principal, &sessions, place));
+    let _ = worker.spawn(OnPanic::ReportOnly, move || connection::serve(socket, &Peer::Proved(principal), &sessions, place));
 }
 
 /// Returns the principal that the kernel proves: this user. The mode of the socket keeps others out.
@@ -237,6 +254,7 @@ impl Drop for Gateway {
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         // Nobody connects to a socket that is gone.
         let _ = fs::remove_file(&self.path);
+        drop(self.remote.take());
         for worker in self.workers.drain(..) {
             let _ = worker.join();
         }

@@ -131,7 +131,9 @@ impl Hub {
         let has = |part| process.part().map_or_else(|| parts.contains(&part), |own| own == part);
         let https = if has(HubPart::Book) { certificates::of_book(&config)? } else { Https::default() };
         let metrics_certificate = if has(HubPart::Metrics) { certificates::of_metrics(&config)? } else { None };
-        let certificates = CertificatesInUse::new(&config, has(HubPart::Node), &https, metrics_certificate.as_ref());
+        let gateway_certificate = if has(HubPart::Gateway) { certificates::of_gateway(&config)? } else { None };
+        let served = [("metrics", &metrics_certificate), ("gateway", &gateway_certificate)];
+        let certificates = CertificatesInUse::new(&config, has(HubPart::Node), &https, served);
 
         let rules = Arc::new(Rules::from(&config, settings.clone())?);
         let node = if has(HubPart::Node) {
@@ -229,7 +231,15 @@ impl Hub {
         };
         let gateway = if has(HubPart::Gateway) {
             let directory = client.run_dir.domain(&client.domain).map_err(NodeError::RunDir)?;
-            Some(start_gateway(&config, &engine, &qos, participant(name_of("gateway"))?, &access, directory.path())?)
+            Some(start_gateway(
+                &config,
+                &engine,
+                &qos,
+                participant(name_of("gateway"))?,
+                &access,
+                directory.path(),
+                gateway_certificate,
+            )?)
         } else {
             None
         };

@@ -12,6 +12,8 @@ use tampu_types::{
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod demands;
+#[path = "../../../fuzz/src/gateway.rs"]
+mod gateway;
 
 const ROUNDS: u64 = 1500;
 
@@ -204,4 +206,10 @@ fn units_and_times() {
     let inputs =
         [&b"64MiB"[..], b"1h30m", b"1.5h", b"2026-11-21T08:15:30.123456789Z", b"2008-09-10T00:20:50.123"].map(<[u8]>::to_vec);
     run(demands::units, &inputs, &[b"9", b".", b"w", b"ns", b"-", b"+23:59", b"18446744073709551615", b"60", b":"]);
+}
+
+#[test]
+fn frames_of_the_gateway() {
+    let read = |side: &str| std::fs::read(format!("{}/../../fuzz/seeds/gateway/{side}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    run(gateway::gateway, &[read("client"), read("hub")], &[&[0; 4], &[0xff; 4], b"{\"", b"\":", b"null", &[16, 0, 0, 0]]);
 }

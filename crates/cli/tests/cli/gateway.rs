@@ -691,12 +691,13 @@ fn the_archive_fills_the_gaps_of_a_paused_log_without_doubles() {
     let (ids, archived, gaps) = records(&mut paused, 1, RECORDS as usize, "while it was paused");
     let numbers: std::collections::BTreeSet<u64> = ids.iter().map(|id| id.number).collect();
     assert_eq!((numbers.len() as u64, ids.len() as u64), (RECORDS, RECORDS), "each once");
-    assert!(archived > 0 && !gaps.is_empty(), "the caches reached far enough, so nothing was tested");
+    assert!(archived > 0, "the caches reached far enough, so nothing was tested");
     // The end of the gap comes after its records.
     say(&mut java, 1, incarnation, RECORDS..RECORDS + 10, "afterwards");
     let (_, archived, later) = records(&mut paused, 1, 10, "afterwards");
     assert_eq!(archived, 0);
-    assert!(gaps.iter().chain(&later).all(|gap| gap.filled), "{gaps:?} {later:?}");
+    let gaps: Vec<GapInfo> = gaps.into_iter().chain(later).collect();
+    assert!(!gaps.is_empty() && gaps.iter().all(|gap| gap.filled), "{gaps:?}");
 
     // A subscription that begins in the archive, with a query.
     let since = Time(1_700_000_000_000_000_000);
@@ -710,4 +711,85 @@ fn the_archive_fills_the_gaps_of_a_paused_log_without_doubles() {
     let (ids, ..) = records(&mut late, 1, 25, "");
     let numbers: Vec<u64> = ids.iter().map(|id| id.number - RECORDS).collect();
     assert_eq!(numbers, (0..20).chain(25..30).collect::<Vec<u64>>());
+}
+
+/// One frame of a TLS connection.
+fn tls_frame(stream: &mut impl Read) -> (Kind, Vec<u8>) {
+    let mut header = [0; 24];
+    stream.read_exact(&mut header).unwrap();
+    let header = tampu_types::gateway::FrameHeader::decode(&header, 1 << 20).unwrap();
+    let mut body = vec![0; header.length as usize];
+    stream.read_exact(&mut body).unwrap();
+    (header.kind, body)
+}
+
+#[test]
+fn other_hosts_connect_by_tls_with_a_token_that_rules_allow() {
+    let lab = crate::encrypted::Lab::with_certificates();
+    let site = &lab.site;
+    let tokens = site.file("tokens", "console 0123456789abcdef0123456789abcdef\n");
+    rustix::fs::chmod(&tokens, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
+    let policy = site.file("policy.toml", "[[allow]]\nwho = \"token:console\"\nmay = [\"read\"]\nwhat = \"weather/**\"\n");
+    let certificates = lab.certificates();
+    let text = format!(
+        "[network]\ncertificates = \"{}\"\n[access]\npolicy = \"{policy}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\ntokens = \"{tokens}\"\n",
+        certificates.display()
+    );
+    let config = site.file("tampu.toml", text);
+    let _hub = site.hub_of_roles(&["--config", &config]);
+    let said = site.find(1, &["-p", "hub-gateway@*", "--contains", "serves other hosts"]);
+    let address = said[0]["data"].as_array().unwrap().iter().find(|datum| datum["name"] == "address").unwrap();
+    let address: std::net::SocketAddr = address["value"].as_str().unwrap().parse().unwrap();
+    let roots = tampu_tls::client::certificates(&lab.certificate_dir().authority()).unwrap();
+    let tls = std::sync::Arc::new(tampu_tls::client::client_config(roots).unwrap());
+    let connect = |token: &str| {
+        let name = rustls::pki_types::ServerName::try_from("127.0.0.1").unwrap();
+        let connection = rustls::ClientConnection::new(tls.clone(), name).unwrap();
+        let socket = std::net::TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut stream = rustls::StreamOwned::new(connection, socket);
+        let hello = Hello { versions: vec![1], token: Some(token.into()), source: "far".into(), ..Hello::default() };
+        let mut bytes = Vec::new();
+        put_frame(&mut bytes, Kind::Hello, 0, 0, 0, &serde_json::to_vec(&hello).unwrap());
+        stream.write_all(&bytes).unwrap();
+        stream
+    };
+    for token in ["", "0123456789abcdef0123456789abcdee"] {
+        let (kind, body) = tls_frame(&mut connect(token));
+        assert_eq!(kind, Kind::Bye);
+        assert_eq!(serde_json::from_slice::<End>(&body).unwrap().code, Code::Unauthenticated);
+    }
+    // Without TLS nothing is answered.
+    let mut plain = std::net::TcpStream::connect(address).unwrap();
+    plain.write_all(&[0; 64]).unwrap();
+    let mut rest = Vec::new();
+    let _ = plain.read_to_end(&mut rest);
+    assert!(rest.first().is_none_or(|first| *first == 0x15), "no more than a TLS alert: {rest:?}");
+
+    let mut console = connect("0123456789abcdef0123456789abcdef");
+    let (kind, body) = tls_frame(&mut console);
+    assert_eq!(kind, Kind::Welcome);
+    assert!(String::from_utf8_lossy(&body).contains("the token 'console'"));
+    let mut requests = Vec::new();
+    put_frame(&mut requests, Kind::Open, 0, 1, 1, &serde_json::to_vec(&open("weather/*", MIB)).unwrap());
+    put_frame(&mut requests, Kind::Open, 0, 2, 2, &serde_json::to_vec(&open("log/*", MIB)).unwrap());
+    put_frame(&mut requests, Kind::Declare, 0, 3, 3, &serde_json::to_vec(&declare("weather/wind")).unwrap());
+    console.write_all(&requests).unwrap();
+    assert_eq!(tls_frame(&mut console).0, Kind::Opened);
+    for _ in 0..2 {
+        let (kind, body) = tls_frame(&mut console);
+        assert_eq!(kind, Kind::Ended);
+        assert_eq!(serde_json::from_slice::<End>(&body).unwrap().code, Code::Denied);
+    }
+    let native = participant(site, "native");
+    let writer = writer(&native, "weather/wind", Qos::default());
+    until_read(&writer, 1);
+    writer.write(b"far away").unwrap();
+    loop {
+        let (kind, body) = tls_frame(&mut console);
+        if kind == Kind::Data {
+            assert_eq!(batch(&body).1, [b"far away"]);
+            break;
+        }
+    }
 }

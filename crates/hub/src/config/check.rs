@@ -4,7 +4,7 @@ use tampu_bus::connect::{DEFAULT_DOMAIN, Endpoint};
 use tampu_event::history::LONGEST_KB;
 
 use super::{Collector, Config, Role, Spool, error::ConfigError};
-use crate::{routes, sandbox::mode::SandboxMode};
+use crate::{listen::ListenAddress, routes, sandbox::mode::SandboxMode};
 
 impl Config {
     /// Checks settings against one another.
@@ -29,6 +29,7 @@ impl Config {
             );
         }
         self.check_encryption()?;
+        self.check_gateway()?;
         self.check_book_listeners()?;
         self.check_collector()?;
         self.limits.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("limits.{setting}"), why })?;
@@ -62,6 +63,17 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Checks that programs of other hosts have tokens.
+    fn check_gateway(&self) -> Result<(), ConfigError> {
+        match (self.gateway.listen, &self.gateway.tokens) {
+            (ListenAddress::At(_), None) => Err(ConfigError::Value {
+                setting: "gateway.listen".to_owned(),
+                why: "programs on other hosts need tokens: name a file with gateway.tokens".to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that connections beyond this host are encrypted, or renounce encryption in so many words.

@@ -33,22 +33,53 @@ use super::{
     session::Session,
     sessions::Sessions,
     shared::count,
+    tokens::Tokens,
 };
 
 /// Bytes of counted frames after which they are acknowledged.
 const ACKNOWLEDGE_AFTER: usize = 64 << 10;
 
+/// Time that a refused token costs.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
+
 /// Bytes that a connection reads at once.
 const READ: usize = 64 << 10;
 
+/// Proof of the principal at the other end.
+pub(super) enum Peer {
+    /// The kernel has proved it.
+    Proved(Principal),
+    /// HELLO has to have a token of this file.
+    Token(Arc<Tokens>),
+}
+
+impl Peer {
+    fn principal(&self, hello: &Hello) -> Result<Principal, End> {
+        let tokens = match self {
+            Peer::Proved(principal) => return Ok(principal.clone()),
+            Peer::Token(tokens) => tokens,
+        };
+        match tokens.principal(hello.token.as_deref().unwrap_or_default()) {
+            Ok(Some(principal)) => Ok(principal),
+            Ok(None) => {
+                // Trying tokens takes time and one of few places.
+                std::thread::sleep(REFUSAL_PAUSE);
+                Err(End::because(Code::Unauthenticated, "the token of HELLO is missing or unknown"))
+            }
+            // The reason names files, which are the hub's own business.
+            Err(_) => Err(End::because(Code::Unauthenticated, "the hub cannot read its tokens; its log has the reason")),
+        }
+    }
+}
+
 /// Serves a connection until it ends. `greeted` is dropped when HELLO has come.
-pub(super) fn serve<G>(socket: UnixStream, principal: Principal, sessions: &Arc<Sessions>, greeted: G) {
+pub(super) fn serve<G>(socket: UnixStream, peer: &Peer, sessions: &Arc<Sessions>, greeted: G) {
     let Ok(reading) = socket.try_clone() else { return };
     let mut reader = FrameReader { input: BufReader::with_capacity(READ, reading), body: Vec::new(), limit: LEAST_FRAME };
     if socket.set_read_timeout(Some(GREETING)).and_then(|()| socket.set_write_timeout(Some(SILENCE))).is_err() {
         return;
     }
-    let begun = greet(&mut reader, &socket, principal, sessions);
+    let begun = greet(&mut reader, &socket, peer, sessions);
     drop(greeted);
     let (session, connection) = match begun {
         Ok(begun) => begun,
@@ -173,7 +204,7 @@ pub(super) fn refuse(socket: &UnixStream, end: &End) {
 fn greet(
     reader: &mut FrameReader,
     socket: &UnixStream,
-    principal: Principal,
+    peer: &Peer,
     sessions: &Arc<Sessions>,
 ) -> Result<(Arc<Session>, u64), End> {
     let protocol = |why: &dyn std::fmt::Display| End::because(Code::Protocol, why);
@@ -192,6 +223,7 @@ fn greet(
     if hello.domain.as_deref().is_some_and(|wanted| !wanted.eq_ignore_ascii_case(domain.as_str())) {
         return Err(End::because(Code::Bad, format_args!("this hub is of the domain '{domain}'")));
     }
+    let principal = peer.principal(&hello)?;
     let (session, connection, received, resumed) = sessions.begin(&hello, principal, socket)?;
     let welcome = Welcome {
         version: VERSION,

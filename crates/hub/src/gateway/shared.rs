@@ -1,4 +1,4 @@
-//! What all sessions of a gateway share: its place on the bus, its rights, its counters.
+//! State that all sessions of a gateway share: its place on the bus, its rights, its counters.
 
 use std::sync::{
     Arc,

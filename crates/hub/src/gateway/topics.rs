@@ -176,7 +176,7 @@ fn qos_of(open: &Open) -> ReaderQos {
     ReaderQos { history, resume, reliable: open.reliable.unwrap_or(true), queue: READER_QUEUE, ..ReaderQos::default() }
 }
 
-/// What the client knows of streams and processes.
+/// Streams and processes that the client knows.
 #[derive(Default)]
 struct Announced {
     /// Streams, each with whether the client may read it.

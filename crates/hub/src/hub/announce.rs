@@ -51,6 +51,9 @@ impl Hub {
         }
         if let Some(gateway) = &self.gateway {
             info!(self.logger, "the gateway is at {}", gateway.path().display());
+            if let Some(address) = gateway.remote() {
+                info!(self.logger, "the gateway serves other hosts at {address}"; address = address.to_string());
+            }
         }
         if let Some(metrics) = &self.metrics {
             for address in metrics.addresses() {

@@ -60,6 +60,9 @@ pub enum HubError {
     /// The socket of the gateway cannot be bound.
     #[error("the gateway cannot listen at {path}: {why}; choose a shorter run-time directory, or set [gateway] enabled = false")]
     Gateway { path: PathBuf, why: io::Error },
+    /// The gateway cannot serve other hosts.
+    #[error("the gateway cannot listen at {address}: {why}; change [gateway] listen or tokens")]
+    RemoteGateway { address: SocketAddr, why: io::Error },
     /// The address for metrics cannot be bound.
     #[error(
         "metrics cannot be served at {address}: {why}; give another address with [metrics] listen, or port 0 for any free one"

@@ -1,6 +1,6 @@
 //! The start of a hub's services beside archive and logbook: inputs, the bridge to Tango, and metrics.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use tampu_bus::{Participant, QosTable, access::Access, engine::Engine};
 use tampu_log::{LogSettings, Logger, Threshold, notice, warning};
@@ -11,7 +11,7 @@ use tampu_types::Level;
 use super::{error::HubError, process::name_of};
 use crate::{
     config::Config,
-    gateway::{self, Gateway, Join},
+    gateway::{self, Gateway, Join, Tokens},
     http::server::Server,
     inputs::{self, Inputs},
     listen::ListenAddress,
@@ -68,13 +68,22 @@ pub(super) fn start_gateway(
     participant: Participant,
     access: &Access,
     directory: &Path,
+    certificate: Option<Arc<ServerCertificate>>,
 ) -> Result<Gateway, HubError> {
     let (engine, domain, qos) = (engine.clone(), config.domain.clone(), qos.clone());
     let join: Join = Arc::new(move |source| {
         Participant::on(engine.clone(), domain.clone(), source, qos.clone()).map_err(|why| why.to_string())
     });
-    Gateway::start(participant, access.clone(), join, directory)
-        .map_err(|why| HubError::Gateway { path: directory.join(gateway::SOCKET), why })
+    let mut gateway = Gateway::start(participant, access.clone(), join, directory)
+        .map_err(|why| HubError::Gateway { path: directory.join(gateway::SOCKET), why })?;
+    if let (ListenAddress::At(address), Some(certificate), Some(path)) =
+        (config.gateway.listen, certificate, &config.gateway.tokens)
+    {
+        let listening =
+            Tokens::open(path).map_err(io::Error::other).and_then(|tokens| gateway.listen(address, certificate, tokens));
+        listening.map_err(|why| HubError::RemoteGateway { address, why })?;
+    }
+    Ok(gateway)
 }
 
 /// Serves metrics, if the configuration has an address for them.

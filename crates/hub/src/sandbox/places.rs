@@ -99,11 +99,14 @@ impl Places {
             }
         }
         // Certificates are read again when their files are replaced.
-        if matches!(part, HubPart::Book | HubPart::Metrics) {
+        if matches!(part, HubPart::Book | HubPart::Metrics | HubPart::Gateway) {
             let directory = config.certificates();
             for file in [directory.authority(), directory.host(), directory.host_key()] {
                 places.read_replaceable(&secrets, &file);
             }
+        }
+        if let (HubPart::Gateway, Some(tokens)) = (part, &config.gateway.tokens) {
+            places.read_replaceable(&secrets, tokens);
         }
         if part == HubPart::Book {
             places.of_book(config, &secrets);
