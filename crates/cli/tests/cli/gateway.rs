@@ -146,6 +146,8 @@ fn samples_pass_both_ways_between_sessions_and_the_bus() {
         }
     }
     assert_eq!(on_bus, [&b"7.5 m/s"[..], b"", b"8 m/s"]);
+    // It has not asked for a further sample, so it would never acknowledge the last one.
+    drop(reader);
 
     let stream = next_of(&mut two, Kind::Stream).json::<Json>();
     assert_eq!((stream["topic"].as_str(), stream["source"].as_str()), (Some("weather/wind"), Some("CONTROL/DV01")));
@@ -694,8 +696,8 @@ fn the_archive_fills_the_gaps_of_a_paused_log_without_doubles() {
     assert!(archived > 0, "the caches reached far enough, so nothing was tested");
     // The end of the gap comes after its records.
     say(&mut java, 1, incarnation, RECORDS..RECORDS + 10, "afterwards");
-    let (_, archived, later) = records(&mut paused, 1, 10, "afterwards");
-    assert_eq!(archived, 0);
+    let (ids, _, later) = records(&mut paused, 1, 10, "afterwards");
+    assert_eq!(ids.iter().map(|id| id.number - RECORDS).collect::<Vec<u64>>(), (0..10).collect::<Vec<u64>>());
     let gaps: Vec<GapInfo> = gaps.into_iter().chain(later).collect();
     assert!(!gaps.is_empty() && gaps.iter().all(|gap| gap.filled), "{gaps:?}");
 
