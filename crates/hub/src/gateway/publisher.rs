@@ -289,7 +289,10 @@ impl Work {
                 return;
             }
             let list = self.list.lock().clone();
-            let later = list.iter().fold(false, |later, publisher| self.report(publisher) || later);
+            let mut later = false;
+            for publisher in &list {
+                later |= self.report(publisher);
+            }
             // Positions on disks come without a notification.
             pause = later.then_some(SLOWLY);
             std::thread::sleep(EVERY);
