@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Java programs through the gateway: events of every type and format, searches, and logs without a node, also while the hub is killed."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import javas
+from hub import Place, check, once_each, until
+
+PAGE = javas.ROOT / "docs" / "java.md"
+
+
+class Tests:
+    """The programs, compiled."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.path = [directory, *javas.ours("tampu")]
+        javas.compile(directory, [javas.ROOT / "tests" / "peers" / "java" / "Remote.java"], self.path)
+
+    def start(self, place, *arguments, gateway=False):
+        """Starts Remote.java; with `gateway` it logs as on a host without a node."""
+        environment = dict(place.environment)
+        if gateway:
+            environment["TAMPU_GATEWAY"] = os.path.join(place.directory, "run", place.environment["TAMPU_DOMAIN"], "gateway.sock")
+        command = javas.command(self.path, "Remote", *map(str, arguments))
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        place.processes.append(process)
+        return process
+
+    @staticmethod
+    def end(process):
+        """What a program said until its end."""
+        said = process.communicate(timeout=180)[0].strip()
+        if process.returncode != 0:
+            print(said)
+        check("the program ends well", process.returncode == 0)
+        return said
+
+    def pages(self, place):
+        """The programs of the page run."""
+        programs = javas.examples(PAGE)
+        for name, wanted in (("WithEvents", "sr/vacuum/g1/p DevDouble scalar [1.0E-9]"), ("WithSearch", "cable wrap")):
+            below = os.path.join(self.directory, name)
+            os.mkdir(below)
+            source = pathlib.Path(below) / f"{name}.java"
+            source.write_text(programs[name])
+            javas.compile(below, [source], javas.ours("tampu"))
+            path = [below, *javas.ours("tampu")]
+            if name == "WithSearch":
+                place.run("log", "send", "--level", "Warning", "--timeout", "30s", "cable wrap")
+            done = subprocess.run(javas.command(path, name), env=place.environment, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+            if wanted not in done.stdout:
+                print(done.stdout)
+            check(f"{name} runs and shows '{wanted}'", done.returncode == 0 and wanted in done.stdout)
+
+    def events(self, place):
+        """Every data type in every format goes to a client in Java and back to one of the command line."""
+        said = self.end(self.start(place, "types"))
+        check(f"each value came as it was pushed: {said}", said.startswith("all of ") and said.endswith(" values are equal"))
+        said = self.end(self.start(place, "flow", 20000))
+        check(f"a publisher with demand: {said}", said == "20000 in order, 0 missed")
+        said = self.end(self.start(place, "wrong"))
+        check("wrong types and names raise errors that name attribute and type", said.splitlines() == [
+            "a/b/c/d is of type DevDouble, not DevLong",
+            "a/b/c/d is a scalar, not a spectrum",
+            "bad",
+        ])
+
+    def logs(self, place, hub):
+        """Log records without a node: each once, although the hub is killed; a full queue counts and tells."""
+        calls = 6000
+        program = self.start(place, "log", "far/away", calls, gateway=True)
+        until("some records", lambda: len(place.messages("far/away")) > 1000)
+        hub.kill()
+        hub.wait()
+        time.sleep(0.5)
+        hub = place.up()
+        check("all are with the collector", self.end(program) == "flushed true lost 0")
+        until("all records", lambda: len(place.messages("far/away")) >= calls)
+        check("each is there once", once_each(place.messages("far/away"), [f"call 0 {number}" for number in range(calls)]))
+        hub.kill()
+        hub.wait()
+        program = self.start(place, "fill", "far/full", 200_000, gateway=True)
+        said = program.stdout.readline().split()
+        check(f"a full queue drops and counts, and the calls never wait: {said}", said[0] == "lost" and 0 < int(said[1]) < 200_000)
+        place.up()
+        check("the rest is flushed", program.communicate(timeout=120)[0].strip() == "flushed true")
+        lost = sum(int(datum["value"]) for record in place.warnings() if "records lost here" in record["message"]
+                   for datum in record["data"] if datum["name"] == "lost")
+        check("the loss is told", lost == int(said[1]))
+
+
+def main():
+    print("java, gateway", flush=True)
+    javas.need()
+    javas.maven("package")
+    with tempfile.TemporaryDirectory(prefix="tampu-java-") as directory:
+        tests = Tests(directory)
+        place = Place("javagate")
+        try:
+            hub = place.up()
+            tests.pages(place)
+            tests.events(place)
+            tests.logs(place, hub)
+        finally:
+            place.close()
+
+
+if __name__ == "__main__":
+    main()
