@@ -1,0 +1,23 @@
+/** A failure of the gateway or of this library, with the code of `spec/wire/gateway.md`. */
+export class Failure extends Error {
+  override name = "Failure";
+
+  constructor(
+    /** `denied`, `limit`, `bad`, `unanswered`, ...; `closed` after the end of the session. */
+    readonly code: string,
+    message: string,
+    /** What the access hook says, with code `denied`. */
+    readonly denied?: unknown,
+  ) {
+    super(message);
+  }
+}
+
+/** Bytes that are not what their type says. */
+export class BadBytes extends Error {
+  override name = "BadBytes";
+
+  constructor(at: number, what: string) {
+    super(`byte ${at}: ${what}`);
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * The connection of a session: counted frames, acknowledgement, beats, and coming back after a broken connection
+ * (`spec/wire/gateway.md`).
+ */
+import { Failure } from "./failure.js";
+import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberBody, numberOf, type Frame } from "./frame.js";
+
+/** The part of a WebSocket that is used; browsers have it, and in Node the package `ws`. */
+export interface Socket {
+  binaryType: string;
+  readyState: number;
+  send(data: Uint8Array<ArrayBuffer>): void;
+  close(code?: number, reason?: string): void;
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+}
+
+export interface ConnectOptions {
+  /** The name under which the session publishes. */
+  source?: string;
+  /** A token of the hub; not needed where a cookie proves the user. */
+  token?: string;
+  /** The expected domain; a hub of another one refuses. */
+  domain?: string;
+  /** Makes the connection; the default is the platform's `WebSocket`. */
+  socket?: (url: string, protocol: string) => Socket;
+  /** Whether to connect again when the connection breaks; true if absent. */
+  reconnect?: boolean;
+  /** Told when the connection breaks, and when it is there again. */
+  onConnection?: (state: "connected" | "broken" | "resumed" | "new session", why?: string) => void;
+}
+
+export interface Welcome {
+  version: number;
+  hub: string;
+  domain: string;
+  session: string;
+  resumed: boolean;
+  received: string;
+  principal: string;
+  beat_ms: number;
+  resume_ms: number;
+  window: number;
+  frame: number;
+}
+
+/** Counted bytes after which an acknowledgement is sent at once. */
+const ACK_BYTES = 64 << 10;
+/** Pauses between attempts to connect, ms: each twice the one before. */
+const PAUSES = { first: 100, longest: 2000 };
+const PROTOCOL = "tampu-gateway-1";
+const OPEN = 1;
+
+/** What a link tells its session. */
+export interface LinkUser {
+  frame(frame: Frame): void;
+  /** A session began that knows nothing of the one before. */
+  renewed(): void;
+  ended(why: Failure): void;
+}
+
+export class Link {
+  welcome: Welcome | undefined;
+  private socket: Socket | undefined;
+  private kept: { number: bigint; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  private lastSent = 0n;
+  private received = 0n;
+  private unacknowledged = 0;
+  private heardAt = 0;
+  private beat: ReturnType<typeof setInterval> | undefined;
+  private pause: number = PAUSES.first;
+  private over: Failure | undefined;
+  private settle: { resolve: () => void; reject: (why: Failure) => void } | undefined;
+
+  constructor(
+    private readonly url: string,
+    private readonly options: ConnectOptions,
+    private readonly user: LinkUser,
+  ) {}
+
+  /** Connects for the first time. */
+  begin(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.settle = { resolve, reject };
+      this.connect();
+    });
+  }
+
+  /** Sends a counted frame; while there is no connection it is kept for the next one. */
+  send(kind: number, id: number, body: Uint8Array, flags = 0): void {
+    if (this.over) {
+      throw this.over;
+    }
+    const number = ++this.lastSent;
+    const bytes = encodeFrame({ kind, flags, id, number, body });
+    this.kept.push({ number, bytes });
+    if (this.welcome && this.socket?.readyState === OPEN) {
+      this.socket.send(bytes);
+    }
+  }
+
+  /** Ends the session in order. */
+  close(): void {
+    if (this.over) {
+      return;
+    }
+    if (this.socket?.readyState === OPEN) {
+      this.plain(Kind.bye, jsonBody({}));
+    }
+    this.end(new Failure("closed", "the session was closed"));
+  }
+
+  private connect(): void {
+    const { socket: make = (url, protocol) => new WebSocket(url, protocol) as unknown as Socket } = this.options;
+    let socket: Socket;
+    try {
+      socket = make(this.url, PROTOCOL);
+    } catch (why) {
+      this.end(new Failure("closed", `${this.url}: ${String(why)}`));
+      return;
+    }
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    socket.onopen = () => this.hello();
+    socket.onmessage = (event: { data: unknown }) => this.message(socket, event.data);
+    socket.onclose = (event: { reason?: string }) => this.broken(socket, event.reason || "the connection ended");
+    socket.onerror = (event: { message?: string }) => this.broken(socket, event.message || `${this.url} cannot be reached`);
+  }
+
+  private hello(): void {
+    const { source, token, domain } = this.options;
+    const resumed = this.welcome ? { session: this.welcome.session, received: this.received.toString() } : {};
+    const client = "tampu.ts 0.1.0";
+    this.plain(Kind.hello, jsonBody({ versions: [1], features: [], client, source, token, domain, ...resumed }));
+  }
+
+  private plain(kind: number, body: Uint8Array): void {
+    this.socket?.send(encodeFrame({ kind, flags: 0, id: 0, number: 0n, body }));
+  }
+
+  private message(socket: Socket, data: unknown): void {
+    if (socket !== this.socket) {
+      return;
+    }
+    try {
+      if (!(data instanceof ArrayBuffer)) {
+        throw new Failure("protocol", "the hub sent a text, and bytes were agreed");
+      }
+      this.heardAt = Date.now();
+      this.take(decodeFrame(new Uint8Array(data)));
+    } catch (why) {
+      // What cannot be understood once will not be understood when it is sent again.
+      this.end(why instanceof Failure ? why : new Failure("protocol", String(why)));
+    }
+  }
+
+  private take(frame: Frame): void {
+    switch (frame.kind) {
+      case Kind.welcome:
+        return this.greeted(jsonOf<Welcome>(frame.body));
+      case Kind.ack: {
+        const until = numberOf(frame.body);
+        this.kept = this.kept.filter((kept) => kept.number > until);
+        return;
+      }
+      case Kind.bye: {
+        const { code = "done", error = "the hub ended the session", denied } = jsonOf<{ code?: string; error?: string; denied?: unknown }>(frame.body);
+        if (code === "stopping" && this.options.reconnect !== false && this.socket) {
+          return this.broken(this.socket, error);
+        }
+        return this.end(new Failure(code, error, denied));
+      }
+      default:
+        break;
+    }
+    if (frame.number <= this.received) {
+      return;
+    }
+    if (frame.number !== this.received + 1n) {
+      throw new Failure("protocol", `frame ${frame.number} came after ${this.received}`);
+    }
+    this.received = frame.number;
+    this.unacknowledged += frame.body.length + 24;
+    if (this.unacknowledged >= ACK_BYTES) {
+      this.acknowledge();
+    }
+    this.user.frame(frame);
+  }
+
+  private acknowledge(): void {
+    this.unacknowledged = 0;
+    this.plain(Kind.ack, numberBody(this.received));
+  }
+
+  private greeted(welcome: Welcome): void {
+    const is_first = !this.welcome;
+    this.welcome = welcome;
+    this.pause = PAUSES.first;
+    clearInterval(this.beat);
+    this.beat = setInterval(() => this.tick(), welcome.beat_ms);
+    if (welcome.resumed) {
+      const until = BigInt(welcome.received);
+      this.kept = this.kept.filter((kept) => kept.number > until);
+      this.kept.forEach((kept) => this.socket?.send(kept.bytes));
+      this.options.onConnection?.("resumed");
+      return;
+    }
+    if (is_first) {
+      this.kept.forEach((kept) => this.socket?.send(kept.bytes));
+      this.options.onConnection?.("connected");
+      this.settle?.resolve();
+      this.settle = undefined;
+      return;
+    }
+    this.kept = [];
+    this.lastSent = 0n;
+    this.received = 0n;
+    this.options.onConnection?.("new session");
+    this.user.renewed();
+  }
+
+  private tick(): void {
+    if (!this.welcome || this.socket?.readyState !== OPEN) {
+      return;
+    }
+    if (Date.now() - this.heardAt > 3 * this.welcome.beat_ms) {
+      const socket = this.socket;
+      this.broken(socket, `nothing was heard of the hub for ${3 * this.welcome.beat_ms} ms`);
+      return;
+    }
+    this.acknowledge();
+  }
+
+  private broken(socket: Socket, why: string): void {
+    if (socket !== this.socket || this.over) {
+      return;
+    }
+    this.socket = undefined;
+    socket.onclose = socket.onerror = socket.onmessage = null;
+    // A connection that is being made reports its end once more in Node.
+    socket.onerror = () => undefined;
+    socket.close();
+    if (!this.welcome || this.options.reconnect === false) {
+      this.end(new Failure("closed", why));
+      return;
+    }
+    this.options.onConnection?.("broken", why);
+    setTimeout(() => this.over ?? this.connect(), this.pause);
+    this.pause = Math.min(2 * this.pause, PAUSES.longest);
+  }
+
+  private end(why: Failure): void {
+    if (this.over) {
+      return;
+    }
+    this.over = why;
+    clearInterval(this.beat);
+    const { socket } = this;
+    this.socket = undefined;
+    if (socket) {
+      socket.onclose = socket.onmessage = null;
+      socket.onerror = () => undefined;
+      socket.close();
+    }
+    this.settle?.reject(why);
+    this.user.ended(why);
+  }
+}

@@ -1,0 +1,200 @@
+/** A session with a hub: subscriptions, publishers and questions over one connection. */
+import { incarnationOf } from "./batch.js";
+import { Failure } from "./failure.js";
+import { askBody, jsonBody, jsonOf, Kind, numberBody, samplesBody, type Frame } from "./frame.js";
+import { Link, type ConnectOptions, type LinkUser, type Welcome } from "./link.js";
+import { Publisher, type AttributeDeclaration, type TopicDeclaration } from "./publisher.js";
+import { AsyncQueue } from "./queue.js";
+import {
+  BUFFER, EventSubscription, logItems, TopicSubscription, type EventOptions, type LogItem, type Opener, type Subscribed, type TopicItem, type TopicOptions,
+} from "./subscription.js";
+
+/** A part of an answer: from one process. */
+export interface Part {
+  from: string;
+  content: Uint8Array;
+}
+
+type Ended = { code: string; error?: string; denied?: unknown };
+
+type User =
+  | { kind: "subscription"; subscription: Subscribed }
+  | { kind: "publisher"; publisher: Publisher; opened?: { resolve: () => void; reject: (why: Failure) => void } }
+  | { kind: "question"; parts: AsyncQueue<Part> };
+
+/** The address of a hub's gateway: `http://host:port` is enough. */
+function gatewayAt(address: string): string {
+  const url = new URL(address);
+  url.protocol = { "http:": "ws:", "https:": "wss:" }[url.protocol] ?? url.protocol;
+  if (url.pathname === "/") {
+    url.pathname = "/api/v1/gateway";
+  }
+  return url.toString();
+}
+
+export class Session {
+  private readonly users = new Map<number, User>();
+  private nextId = 1;
+
+  private readonly connection: Link;
+
+  private constructor(link: (user: LinkUser) => Link) {
+    this.connection = link({
+      frame: (frame) => this.frame(frame),
+      renewed: () => this.renewed(),
+      ended: (why) => this.ended(why),
+    });
+  }
+
+  /** Connects to a hub, and fails if it cannot be reached or refuses. Later breaks of the connection are mended. */
+  static async connect(address: string, options: ConnectOptions = {}): Promise<Session> {
+    const session = new Session((user) => new Link(gatewayAt(address), options, user));
+    await session.connection.begin();
+    return session;
+  }
+
+  /** What the hub said of itself and of the session. */
+  get welcome(): Welcome {
+    if (!this.connection.welcome) {
+      throw new Failure("closed", "there is no session");
+    }
+    return this.connection.welcome;
+  }
+
+  /** Subscribes to log records; `since` begins with the archive and goes on live without hole or double. */
+  logs(options: Partial<TopicOptions> = {}, buffer = BUFFER): TopicSubscription<LogItem> {
+    return this.opened(new TopicSubscription(this.opener, { topics: ["log/*"], ...options }, buffer, logItems));
+  }
+
+  /** Subscribes to topics. */
+  topics(options: TopicOptions, buffer = BUFFER): TopicSubscription<TopicItem> {
+    return this.opened(new TopicSubscription(this.opener, options, buffer, (item: TopicItem) => [item]));
+  }
+
+  /** Subscribes to attributes by names and patterns. */
+  events(attributes: string[] | EventOptions, buffer = BUFFER): EventSubscription {
+    const options = Array.isArray(attributes) ? { attributes } : attributes;
+    return this.opened(new EventSubscription(this.opener, options, buffer));
+  }
+
+  /** Begins to publish samples of a topic, or readings of an attribute. */
+  declare(declaration: TopicDeclaration | AttributeDeclaration): Promise<Publisher> {
+    const publisher = new Publisher(
+      (of, samples, atOnce) => this.connection.send(Kind.publish, of.id, samplesBody(samples), atOnce ? 1 : 0),
+      (of) => this.connection.send(Kind.close, of.id, new Uint8Array()),
+      declaration,
+    );
+    publisher.id = this.nextId++;
+    return new Promise((resolve, reject) => {
+      this.users.set(publisher.id, { kind: "publisher", publisher, opened: { resolve: () => resolve(publisher), reject } });
+      this.connection.send(Kind.declare, publisher.id, jsonBody(declaration));
+    });
+  }
+
+  /** Asks a service; the parts of the answer come one by one. Leaving the loop cancels the question. */
+  ask(service: string, question: unknown, { timeoutMs = 10_000, all = false } = {}): AsyncIterableIterator<Part> {
+    const id = this.nextId++;
+    const parts = new AsyncQueue<Part>(undefined, () => this.users.has(id) && this.connection.send(Kind.close, id, new Uint8Array()));
+    this.users.set(id, { kind: "question", parts });
+    const octets = question instanceof Uint8Array ? question : jsonBody(question);
+    this.connection.send(Kind.ask, id, askBody(service, octets, timeoutMs, all));
+    return parts;
+  }
+
+  /** Asks a service whose answers are JSON, and returns all of them. */
+  async askJson<T>(service: string, question: unknown, options: { timeoutMs?: number; all?: boolean } = {}): Promise<{ from: string; answer: T }[]> {
+    const answers: { from: string; answer: T }[] = [];
+    for await (const { from, content } of this.ask(service, question, options)) {
+      answers.push({ from, answer: jsonOf<T>(content) });
+    }
+    return answers;
+  }
+
+  /** Ends the session in order. */
+  close(): void {
+    this.connection.close();
+  }
+
+  private readonly opener: Opener = {
+    credit: (subscription, total) => this.users.has(subscription.id) && this.connection.send(Kind.credit, subscription.id, numberBody(total)),
+    close: (subscription) => this.users.has(subscription.id) && this.connection.send(Kind.close, subscription.id, new Uint8Array()),
+  };
+
+  private opened<S extends Subscribed>(subscription: S): S {
+    subscription.id = this.nextId++;
+    this.users.set(subscription.id, { kind: "subscription", subscription });
+    this.open(subscription);
+    return subscription;
+  }
+
+  private open(subscription: Subscribed): void {
+    this.connection.send(Kind.open, subscription.id, jsonBody(subscription.begun()));
+  }
+
+  private frame(frame: Frame): void {
+    const user = this.users.get(frame.id);
+    if (!user) {
+      return;
+    }
+    if (frame.kind === Kind.ended) {
+      this.users.delete(frame.id);
+      const { code, error = code, denied } = jsonOf<Ended>(frame.body);
+      return finish(user, code === "done" ? undefined : new Failure(code, error, denied));
+    }
+    switch (user.kind) {
+      case "subscription":
+        return user.subscription.take(frame);
+      case "publisher":
+        if (frame.kind === Kind.opened) {
+          user.opened?.resolve();
+          delete user.opened;
+        } else if (frame.kind === Kind.receipt) {
+          user.publisher.told(jsonOf(frame.body));
+        }
+        return;
+      case "question":
+        if (frame.kind === Kind.part) {
+          user.parts.put({ from: incarnationOf(frame.body, 0), content: frame.body.subarray(16) });
+        }
+    }
+  }
+
+  /** Another session: subscriptions go on where they were, publishers are declared anew, questions are lost. */
+  private renewed(): void {
+    for (const [id, user] of this.users) {
+      switch (user.kind) {
+        case "subscription":
+          this.open(user.subscription);
+          break;
+        case "publisher":
+          user.publisher.forgotten(new Failure("uncertain", "the hub began anew; whether these samples were published is unknown"));
+          this.connection.send(Kind.declare, id, jsonBody(user.publisher.declaration));
+          break;
+        case "question":
+          this.users.delete(id);
+          finish(user, new Failure("closed", "the hub began anew before it answered"));
+      }
+    }
+  }
+
+  private ended(why: Failure): void {
+    const users = [...this.users.values()];
+    this.users.clear();
+    const isOrderly = why.code === "closed" && why.message === "the session was closed";
+    users.forEach((user) => finish(user, isOrderly && user.kind === "subscription" ? undefined : why));
+  }
+}
+
+function finish(user: User, why: Failure | undefined): void {
+  switch (user.kind) {
+    case "subscription":
+      return user.subscription.end(why);
+    case "question":
+      return user.parts.end(why);
+    case "publisher": {
+      const failure = why ?? new Failure("closed", "the publisher was closed");
+      user.opened?.reject(failure);
+      user.publisher.forgotten(failure);
+    }
+  }
+}

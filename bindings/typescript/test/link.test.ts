@@ -1,0 +1,197 @@
+/** A session against a hub of a few lines: what it sends, and how it comes back. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+
+import { WebSocket, WebSocketServer } from "ws";
+
+import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberOf, type Frame } from "../src/frame.js";
+import type { ConnectOptions, Socket } from "../src/link.js";
+import { unixSocket } from "../src/node.js";
+import { Session } from "../src/session.js";
+
+const socket = (url: string, protocol: string) => new WebSocket(url, protocol) as unknown as Socket;
+
+/** A hub that remembers what it was sent. */
+class Hub {
+  readonly frames: Frame[] = [];
+  readonly hellos: { session?: string; received?: string }[] = [];
+  connection: WebSocket | undefined;
+  private last = 0n;
+
+  private constructor(
+    readonly server: WebSocketServer,
+    private readonly knows: boolean,
+  ) {
+    server.on("connection", (connection) => {
+      this.connection = connection;
+      connection.on("message", (data: Buffer) => this.take(decodeFrame(new Uint8Array(data))));
+    });
+  }
+
+  static async open(context: TestContext, knows = true): Promise<Hub> {
+    const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+    await once(server, "listening");
+    context.after(() => {
+      server.clients.forEach((client) => client.terminate());
+      server.close();
+    });
+    return new Hub(server, knows);
+  }
+
+  get address(): string {
+    return `http://127.0.0.1:${(this.server.address() as { port: number }).port}`;
+  }
+
+  get received(): bigint {
+    return this.frames.filter((frame) => frame.number > 0n).reduce((last, frame) => (frame.number > last ? frame.number : last), 0n);
+  }
+
+  send(kind: number, id: number, body: Uint8Array, number = ++this.last): void {
+    this.connection?.send(encodeFrame({ kind, flags: 0, id, number, body }));
+  }
+
+  private take(frame: Frame): void {
+    if (frame.kind !== Kind.hello) {
+      this.frames.push(frame);
+      return;
+    }
+    const hello = jsonOf<{ session?: string; received?: string }>(frame.body);
+    this.hellos.push(hello);
+    const resumed = hello.session !== undefined && this.knows;
+    if (!resumed) {
+      this.last = 0n;
+    }
+    const welcome = { version: 1, hub: "test", domain: "d", session: "5".repeat(32), resumed, received: this.received.toString(), principal: "me", beat_ms: 50, resume_ms: 60000, window: 1, frame: 1 };
+    this.send(Kind.welcome, 0, jsonBody(resumed ? welcome : { ...welcome, received: "0" }), 0n);
+  }
+}
+
+async function until(what: string, condition: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1000 && !condition(); turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.ok(condition(), what);
+}
+
+async function session(context: TestContext, hub: Hub, options: ConnectOptions = {}): Promise<Session> {
+  const made = await Session.connect(hub.address, { socket, ...options });
+  context.after(() => made.close());
+  return made;
+}
+
+const gap = (from: string) => jsonBody({ incarnation: "i", stream: 1, from, to: from, why: "evicted" });
+
+test("frames are sent again after a broken connection, and none is taken twice", async (context) => {
+  const hub = await Hub.open(context);
+  const states: string[] = [];
+  const ours = await session(context, hub, { onConnection: (state) => states.push(state) });
+  const topics = ours.topics({ topics: ["a"] });
+  await until("the hub has OPEN", () => hub.frames.some((frame) => frame.kind === Kind.open));
+  hub.send(Kind.gap, 1, gap("1"));
+  assert.equal((await topics.next()).value.gap.from, "1");
+  hub.connection?.terminate();
+  const asked = ours.ask("log/stat", {});
+  await until("it came back", () => states.includes("resumed"));
+  assert.equal(hub.hellos[1]?.received, "1");
+  await until("the question came with its number", () => hub.frames.some((frame) => frame.kind === Kind.ask && frame.number === 2n));
+  hub.send(Kind.gap, 1, gap("1"), 1n);
+  hub.send(Kind.gap, 1, gap("2"));
+  assert.equal((await topics.next()).value.gap.from, "2", "a repetition is ignored");
+  hub.send(Kind.ended, 2, jsonBody({ code: "unanswered", error: "no process answered in time" }));
+  await assert.rejects(asked.next(), { code: "unanswered" });
+  await until("frames are acknowledged", () => hub.frames.some((frame) => frame.kind === Kind.ack && numberOf(frame.body) >= 3n));
+});
+
+test("a hub that began anew gets the subscriptions from their positions", async (context) => {
+  const hub = await Hub.open(context, false);
+  const ours = await session(context, hub);
+  const topics = ours.topics({ topics: ["a"], from: "held" });
+  const publisher = ours.declare({ topic: "b" });
+  await until("both are open", () => hub.frames.length >= 2);
+  hub.send(Kind.gap, 1, gap("7"));
+  hub.send(Kind.opened, 2, jsonBody({}));
+  await topics.next();
+  const made = await publisher;
+  made.publish([new Uint8Array(3)]);
+  const lost = assert.rejects(made.reached(), { code: "uncertain" });
+  hub.frames.length = 0;
+  hub.connection?.terminate();
+  await lost;
+  await until("it is opened again", () => hub.frames.some((frame) => frame.kind === Kind.declare));
+  const opened = hub.frames.find((frame) => frame.kind === Kind.open) as Frame;
+  assert.deepEqual(jsonOf<{ from: unknown }>(opened.body).from, { positions: [["i", 1, "7"]] });
+  assert.equal(opened.number, 1n);
+});
+
+test("credit follows the loop, and the end of the loop ends the subscription", async (context) => {
+  const hub = await Hub.open(context);
+  const ours = await session(context, hub);
+  const batch = Buffer.alloc(80);
+  batch.write("TB");
+  batch[2] = 1;
+  batch.writeUInt16LE(72, 4);
+  batch.writeUInt32LE(1, 36);
+  batch.writeUInt32LE(8, 64);
+  batch.writeUInt32LE(4, 72);
+  let seen = 0;
+  const loop = (async () => {
+    for await (const item of ours.topics({ topics: ["a"] }, 200)) {
+      assert.equal(item.kind, "batch");
+      seen += 1;
+      if (seen === 5) {
+        break;
+      }
+    }
+  })();
+  await until("the hub has OPEN", () => hub.frames.length > 0);
+  assert.equal(jsonOf<{ credit: number }>((hub.frames[0] as Frame).body).credit, 200);
+  for (let nth = 0; nth < 5; nth += 1) {
+    hub.send(Kind.data, 1, batch);
+  }
+  await loop;
+  await until("it is closed", () => hub.frames.some((frame) => frame.kind === Kind.close));
+  const totals = hub.frames.filter((frame) => frame.kind === Kind.credit).map((frame) => numberOf(frame.body));
+  assert.deepEqual(totals, [360n, 520n]);
+});
+
+test("what the hub refuses and what it should not send are told", async (context) => {
+  const hub = await Hub.open(context);
+  const ours = await session(context, hub);
+  const refused = ours.declare({ topic: "a" });
+  hub.send(Kind.ended, 1, jsonBody({ code: "denied", error: "you may not write a", denied: { verb: "write" } }));
+  await assert.rejects(refused, { code: "denied", message: "you may not write a" });
+  const events = ours.events(["a/b/c/d"]);
+  hub.send(Kind.notice, 2, jsonBody({ attribute: 9, reason: "gap", missed: null }));
+  await assert.rejects(events.next(), /attribute 9 was not introduced/);
+  await assert.rejects(Session.connect("http://127.0.0.1:1", { socket }), { code: "closed" });
+});
+
+test("frames of a unix socket come whole however they are cut", async (context) => {
+  const path = join(mkdtempSync(join(tmpdir(), "tampu-ts-")), "gateway.sock");
+  const long = jsonBody({ version: 1, principal: "x".repeat(5000) });
+  const frames = [long, new Uint8Array(), new Uint8Array(70000).fill(7)].map((body, nth) => encodeFrame({ kind: Kind.life, flags: 0, id: nth, number: 1n, body }));
+  const bytes = Buffer.concat(frames);
+  for (const size of [1, 23, 24, 4096, bytes.length]) {
+    const server = createServer((connection) => {
+      for (let at = 0; at < bytes.length; at += size) {
+        connection.write(bytes.subarray(at, at + size));
+      }
+    });
+    server.listen(path);
+    await once(server, "listening");
+    const made = unixSocket(path)("", "");
+    const came: Uint8Array[] = [];
+    made.onmessage = (event: { data: ArrayBuffer }) => came.push(new Uint8Array(event.data));
+    await until(`pieces of ${size} bytes`, () => came.length === frames.length);
+    assert.deepEqual(came, frames);
+    made.close();
+    server.close();
+    await once(server, "close");
+  }
+  context.diagnostic(`${bytes.length} bytes`);
+});

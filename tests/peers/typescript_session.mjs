@@ -1,0 +1,133 @@
+// A session of the TypeScript package beside a real hub: prints a line for each thing that held, and fails at the first that does not.
+//   node typescript_session.mjs GATEWAY_SOCK COMMAND...   (the command writes log records: `tampu log send`)
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+const { Session, scalar, spectrum, timeText } = await import(process.env.TAMPU_TS + "/src/index.js");
+const { unixSocket } = await import(process.env.TAMPU_TS + "/src/node.js");
+const [socket, tampu] = process.argv.slice(2);
+const run = promisify(execFile);
+
+function check(what, good) {
+  if (!good) {
+    console.log(`FAILED: ${what}`);
+    process.exit(1);
+  }
+  console.log(`ok: ${what}`);
+}
+
+async function until(what, condition) {
+  for (let turn = 0; turn < 3000 && !condition(); turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  check(what, condition());
+}
+
+const options = { socket: unixSocket(socket), source: "TS/CLIENT" };
+const session = await Session.connect("ws://hub", options);
+const reader = await Session.connect("ws://hub", { ...options, source: "TS/READER" });
+check("two sessions of the hub's user", session.welcome.session !== reader.welcome.session && session.welcome.principal.startsWith("user "));
+
+// Questions.
+const stat = await session.askJson("log/stat", {});
+check("an answer of the collector", stat.length === 1 && stat[0].answer.total > 0);
+const all = await session.askJson("log/levels", {}, { all: true, timeoutMs: 3000 });
+check("answers of all processes that log", all.length >= 1);
+const refused = await session.askJson("no/such/service", {}, { timeoutMs: 500 }).then(() => "answered", (why) => why.code);
+check(`nobody answers: ${refused}`, refused === "unanswered");
+
+// Samples of a topic, in order, each once.
+const samples = reader.topics({ topics: ["ts/numbers"], from: "held" });
+const numbers = await session.declare({ topic: "ts/numbers" });
+const TOTAL = 20_000;
+const bytes = (number) => {
+  const sample = new Uint8Array(8);
+  new DataView(sample.buffer).setBigUint64(0, BigInt(number));
+  return sample;
+};
+for (let first = 0; first < TOTAL; first += 100) {
+  numbers.publish(Array.from({ length: 100 }, (_, nth) => bytes(first + nth)));
+}
+let next = 0;
+for await (const item of samples) {
+  if (item.kind === "batch") {
+    for (const sample of item.batch.samples) {
+      if (new DataView(sample.buffer, sample.byteOffset).getBigUint64(0) !== BigInt(next)) {
+        check(`sample ${next} in its place`, false);
+      }
+      next += 1;
+    }
+  } else if (item.kind === "gap") {
+    check(`no gap: ${JSON.stringify(item.gap)}`, false);
+  }
+  if (next === TOTAL) {
+    break;
+  }
+}
+check(`${TOTAL} samples, each once and in order`, next === TOTAL);
+await numbers.reached(BigInt(TOTAL), "delivered");
+check("a receipt for all of them", numbers.receipts.written === BigInt(TOTAL));
+
+// Attributes: readings, kinds, first values, errors.
+const events = reader.events({ attributes: ["test/ts/*/*"], kinds: ["change", "user"] });
+const temperature = await session.declare({ attribute: { name: "test/ts/cryo/temperature", data_type: "DevDouble", format: "scalar", unit: "K", criteria: { change: { abs: "0.1" } } } });
+const row = await session.declare({ attribute: { name: "test/ts/corr/spectrum", data_type: "DevFloat", format: "spectrum" } });
+temperature.push({ value: scalar("DevDouble", 4.2) });
+row.push({ value: spectrum("DevFloat", Float32Array.of(1, 2, 3)), kinds: ["user"] });
+const seen = { temperature: false, spectrum: false };
+for await (const item of events) {
+  if (item.kind !== "event" || !item.reading.value) {
+    continue;
+  }
+  const { name, unit } = item.attribute.config;
+  const elements = [...item.reading.value.elements].join();
+  seen.temperature ||= name === "test/ts/cryo/temperature" && unit === "K" && elements === "4.2";
+  seen.spectrum ||= name === "test/ts/corr/spectrum" && elements === "1,2,3";
+  if (seen.temperature && seen.spectrum) {
+    break;
+  }
+}
+check("a scalar with its unit and a spectrum", seen.temperature && seen.spectrum);
+temperature.push({ value: scalar("DevLong", 4) });
+let told = [];
+await until("a reading of another type is refused", () => (told = [...told, ...temperature.takeRefused()]).length > 0);
+check(`and the reason names attribute and type: ${told[0].why}`, /test\/ts\/cryo\/temperature.*DevDouble.*DevLong/.test(told[0].why));
+const second = await reader.declare({ attribute: { name: "test/ts/cryo/temperature", data_type: "DevDouble", format: "scalar" } }).catch((why) => why);
+told = second instanceof Error ? [{ why: second.message }] : [];
+await until("an attribute has one owner", () => {
+  if (told.length === 0) {
+    second.push({ value: scalar("DevDouble", 5) });
+    told = second.takeRefused();
+  }
+  return told.length > 0;
+});
+check(`which is named: ${told[0].why}`, told[0].why.includes("TS/CLIENT"));
+
+// Log records: from the archive on into the present, without hole or double.
+const began = timeText(BigInt(Date.now()) * 1_000_000n - 1_000_000_000n);
+const texts = Array.from({ length: 40 }, (_, nth) => `text ${nth} of the test`);
+const say = (some) => Promise.all(some.map(async (text) => run(tampu, ["log", "send", "--acknowledged", "kept", "--level", "warning", text])));
+for (const text of texts.slice(0, 20)) {
+  await say([text]);
+}
+const logs = reader.logs({ since: began, query: { text: "of the test" } });
+const found = new Map();
+const live = (async () => {
+  for await (const item of logs) {
+    if (item.kind === "record") {
+      found.set(item.record.message, (found.get(item.record.message) ?? 0) + 1);
+    }
+    if (texts.every((text) => found.has(text))) {
+      break;
+    }
+  }
+})();
+for (const text of texts.slice(20)) {
+  await say([text]);
+}
+await live;
+check("40 records of the archive and live, each once", texts.every((text) => found.get(text) === 1) && found.size === 40);
+
+session.close();
+reader.close();
+console.log("done");
