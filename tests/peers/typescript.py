@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The TypeScript package: its types, its tests with the vectors, and a session with a real hub over the gateway's socket."""
+"""The TypeScript package: its types, its tests with the vectors, a session with a real hub, and the programs of docs/languages.md."""
 
 import os
 import pathlib
+import re
 import subprocess
 
 from hub import TAMPU, Place, check, until
@@ -20,6 +21,33 @@ def npm(*arguments):
     return done.stdout
 
 
+# What each program of the page prints, in their order.
+SHOWN = ["Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: "]
+
+
+def programs(place, socket):
+    """The programs of the page compile without a warning and print what they promise."""
+    fence = re.compile(r"^```ts\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    found = fence.findall((ROOT / "docs" / "languages.md").read_text())
+    check(f"{len(SHOWN)} programs in the page", len(found) == len(SHOWN))
+    # Below the package, so that they find it by its name.
+    directory = PACKAGE / "build" / "page"
+    directory.mkdir(parents=True, exist_ok=True)
+    names = [f"program{number}" for number in range(len(found))]
+    for name, code in zip(names, found):
+        (directory / f"{name}.ts").write_text(code)
+    npm("run", "build")
+    options = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext", "--types", "node"]
+    npm("exec", "--", "tsc", *options, *(str(directory / f"{name}.ts") for name in names))
+    place.run("log", "send", "--level", "warning", "--acknowledged", "kept", "cable wrap")
+    for name, wanted in zip(names, SHOWN):
+        environment = {**place.environment, "TAMPU_GATEWAY": str(socket)}
+        done = subprocess.run(["node", directory / f"{name}.js"], env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+        if wanted not in done.stdout:
+            print(done.stdout)
+        check(f"{name} prints '{wanted}'", done.returncode == 0 and wanted in done.stdout)
+
+
 def main():
     print("typescript", flush=True)
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "node"], check=True)
@@ -30,6 +58,8 @@ def main():
     try:
         place.up()
         socket = until("the gateway's socket", lambda: next(pathlib.Path(place.directory).rglob("gateway.sock"), None))
+        # Before the session, whose warnings the first program would show.
+        programs(place, socket)
         environment = {**place.environment, "TAMPU_TS": str(PACKAGE / "build")}
         program = ROOT / "tests" / "peers" / "typescript_session.mjs"
         done = subprocess.run(["node", program, socket, TAMPU], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)

@@ -8,6 +8,7 @@
 //! | `sh cxx`, `sh root` | nothing here: `tests/peers/documents.py` compiles the C and C++ programs, and a unit needs root |
 //! | `sh site`, `text` in the page about ELOG | `takeover_page.rs` runs the commands and compares the output |
 //! | `java`, `xml`, `properties` | nothing here: `tests/peers/java_log.py` runs the programs of the page about Java |
+//! | `ts` | nothing here: `tests/peers/typescript.py` compiles and runs the programs |
 //! | `toml` | reads it as the hub's configuration; `[dependencies]` is Cargo's |
 
 use std::{
@@ -152,6 +153,7 @@ fn every_command_of_the_program_stands_in_a_fence_that_is_checked() {
         "java",
         "xml",
         "properties",
+        "ts",
         "python",
         "text",
     ];
