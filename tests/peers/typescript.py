@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The TypeScript package: its types, its tests with the vectors, a session with a real hub, and the programs of docs/languages.md."""
 
-import os
+import json
 import pathlib
 import re
 import subprocess
@@ -48,6 +48,15 @@ def programs(place, socket):
         check(f"{name} prints '{wanted}'", done.returncode == 0 and wanted in done.stdout)
 
 
+def session(place, way, address, token=""):
+    """A session with the hub of this place."""
+    environment = {**place.environment, "TAMPU_TS": str(PACKAGE / "build"), "TAMPU_TOKEN": token}
+    program = ROOT / "tests" / "peers" / "typescript_session.mjs"
+    done = subprocess.run(["node", program, address, TAMPU], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+    print("".join(f"  {line}\n" for line in done.stdout.splitlines()), end="")
+    check(f"a session with a real hub over {way}", done.returncode == 0 and done.stdout.endswith("done\n"))
+
+
 def main():
     print("typescript", flush=True)
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "node"], check=True)
@@ -58,13 +67,17 @@ def main():
     try:
         place.up()
         socket = until("the gateway's socket", lambda: next(pathlib.Path(place.directory).rglob("gateway.sock"), None))
-        # Before the session, whose warnings the first program would show.
+        # Before the sessions, whose warnings the first program would show.
         programs(place, socket)
-        environment = {**place.environment, "TAMPU_TS": str(PACKAGE / "build")}
-        program = ROOT / "tests" / "peers" / "typescript_session.mjs"
-        done = subprocess.run(["node", program, socket, TAMPU], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-        print("".join(f"  {line}\n" for line in done.stdout.splitlines()), end="")
-        check("a session with a real hub", done.returncode == 0 and done.stdout.endswith("done\n"))
+        session(place, "the gateway's socket", socket)
+    finally:
+        place.close()
+    place = Place("ts")
+    try:
+        place.up(roles=True)
+        book = until("the logbook's address", lambda: next(pathlib.Path(place.directory).rglob("book.json"), None))
+        book = json.loads(book.read_text())
+        session(place, "WebSocket", book["url"], book["token"])
     finally:
         place.close()
 

@@ -1,11 +1,15 @@
 // A session of the TypeScript package beside a real hub: prints a line for each thing that held, and fails at the first that does not.
-//   node typescript_session.mjs GATEWAY_SOCK COMMAND...   (the command writes log records: `tampu log send`)
+//   node typescript_session.mjs GATEWAY_SOCK|URL TAMPU   (over WebSocket with the token in TAMPU_TOKEN)
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
 const { Session, scalar, spectrum, timeText } = await import(process.env.TAMPU_TS + "/src/index.js");
 const { unixSocket } = await import(process.env.TAMPU_TS + "/src/node.js");
-const [socket, tampu] = process.argv.slice(2);
+const { WebSocket } = await import(process.env.TAMPU_TS + "/../node_modules/ws/wrapper.mjs");
+const [place, tampu] = process.argv.slice(2);
+const isWeb = place.startsWith("http");
+const sockets = [];
+const webSocket = (url, protocol) => sockets[sockets.push(new WebSocket(url, protocol)) - 1];
 const run = promisify(execFile);
 
 function check(what, good) {
@@ -23,9 +27,12 @@ async function until(what, condition) {
   check(what, condition());
 }
 
-const options = { socket: unixSocket(socket), source: "TS/CLIENT" };
-const session = await Session.connect("ws://hub", options);
-const reader = await Session.connect("ws://hub", { ...options, source: "TS/READER" });
+const over = isWeb ? { socket: webSocket, token: process.env.TAMPU_TOKEN } : { socket: unixSocket(place) };
+const address = isWeb ? place : "ws://hub";
+const states = [];
+const options = { ...over, source: "TS/CLIENT", onConnection: (state) => states.push(state) };
+const session = await Session.connect(address, options);
+const reader = await Session.connect(address, { ...options, source: "TS/READER" });
 check("two sessions of the hub's user", session.welcome.session !== reader.welcome.session && session.welcome.principal.startsWith("user "));
 
 // Questions.
@@ -48,6 +55,8 @@ const bytes = (number) => {
 for (let first = 0; first < TOTAL; first += 100) {
   numbers.publish(Array.from({ length: 100 }, (_, nth) => bytes(first + nth)));
 }
+// Connections that break, also while the samples are under way.
+sockets.forEach((one) => one.terminate());
 let next = 0;
 for await (const item of samples) {
   if (item.kind === "batch") {
@@ -65,6 +74,7 @@ for await (const item of samples) {
   }
 }
 check(`${TOTAL} samples, each once and in order`, next === TOTAL);
+check(`sessions that went on after a broken connection: ${states.filter((state) => state === "resumed").length}`, !isWeb || states.filter((state) => state === "resumed").length === 2);
 await numbers.reached(BigInt(TOTAL), "delivered");
 check("a receipt for all of them", numbers.receipts.written === BigInt(TOTAL));
 

@@ -17,6 +17,7 @@
 //! | mails about posted entries | `posted` |
 //! | the queue of mails; rules of users for mails | [`mail`], [`notify`] |
 //! | new matches, pushed | [`push`] |
+//! | WebSockets with the gateway | `gateway` |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
 
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub mod checking;
 pub mod drafts;
 pub mod entries;
 mod feeds;
+mod gateway;
 pub mod input;
 pub mod mail;
 mod naming;

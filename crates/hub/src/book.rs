@@ -41,6 +41,7 @@ use tampu_tls::ServerCertificate;
 use crate::{
     api::{self, call::principal_of, push::Pushes, staging::Staging},
     certificates::{Https, name_for},
+    gateway::websocket::WebGateway,
     http::{
         auth::Authenticator,
         change_rate::ChangeRate,
@@ -240,6 +241,7 @@ impl Book {
             looks: looks.clone(),
             mail,
             typesetter,
+            gateway: WebGateway::start(&given.run).map_err(io("its way to the gateway"))?,
         });
         let at_providers = |home: String| {
             let (providers, people, authenticator) = (providers.clone(), people.clone(), authenticator.clone());

@@ -12,7 +12,8 @@
 //!
 //! | part | module |
 //! |-|-|
-//! | connections, HELLO | `connection`; from other hosts `remote`, `tokens` |
+//! | connections, HELLO | `connection`; from other hosts `remote`, `tokens`; from the HTTP server `web` |
+//! | WebSocket, in the process of the HTTP server | [`websocket`] |
 //! | sessions, resuming | `sessions`, `session`, `outgoing` |
 //! | requests | `requests`; `topics`, `logs`, `attributes`, `publisher`, `questions`, `rights` |
 
@@ -42,7 +43,9 @@ use tampu_tls::ServerCertificate;
 use tampu_types::gateway::messages::{Code, End};
 use tampu_workers::{OnPanic, Running, WorkerThread};
 
-use self::{connection::Peer, limits::UNGREETED, remote::RemoteListener, sessions::Sessions, shared::GatewayShared};
+use self::{
+    connection::Peer, limits::UNGREETED, remote::RemoteListener, sessions::Sessions, shared::GatewayShared, web::WEB_SOCKET,
+};
 
 pub use self::tokens::TokenError;
 pub(crate) use self::{shared::Join, tokens::Tokens};
@@ -64,6 +67,8 @@ mod shared;
 mod subscription;
 mod tokens;
 mod topics;
+mod web;
+pub(crate) mod websocket;
 mod words;
 
 /// Name of the socket in the domain's part of the run-time directory.
@@ -107,8 +112,7 @@ struct Stopping {
 /// A running gateway. It ends when dropped.
 pub(crate) struct Gateway {
     sessions: Arc<Sessions>,
-    listener: UnixListener,
-    path: PathBuf,
+    listeners: Vec<(UnixListener, PathBuf)>,
     remote: Option<RemoteListener>,
     stopping: Arc<Stopping>,
     workers: Vec<JoinHandle<()>>,
@@ -117,18 +121,11 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Listens at the unix socket of this directory.
     pub fn start(participant: Participant, access: Access, join: Join, directory: &Path) -> io::Result<Gateway> {
-        let path = directory.join(SOCKET);
-        match fs::remove_file(&path) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&path)?;
-        // The directory keeps other users out before this.
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         let sessions = Arc::new(Sessions::new(GatewayShared::new(participant, access, join)));
         let stopping = Arc::new(Stopping { flag: AtomicBool::new(false), lock: Mutex::new(()), changed: Condvar::new() });
-        let mut gateway = Gateway { sessions, listener, path, remote: None, stopping, workers: Vec::new() };
-        gateway.accept()?;
+        let mut gateway = Gateway { sessions, listeners: Vec::new(), remote: None, stopping, workers: Vec::new() };
+        gateway.accept(directory.join(SOCKET), prove)?;
+        gateway.accept(directory.join(WEB_SOCKET), prove_web)?;
         gateway.sweep()?;
         Ok(gateway)
     }
@@ -146,17 +143,26 @@ impl Gateway {
 
     /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.listeners.first().map_or(Path::new(SOCKET), |(_, path)| path)
     }
 
-    fn accept(&mut self) -> io::Result<()> {
-        let (listener, sessions) = (self.listener.try_clone()?, self.sessions.clone());
+    /// Listens at a unix socket; `prove` finds the principal of a connection.
+    fn accept(&mut self, path: PathBuf, prove: Prove) -> io::Result<()> {
+        match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        // The directory keeps other users out before this.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        let (accepting, sessions) = (listener.try_clone()?, self.sessions.clone());
         let (stopping, ungreeted) = (self.stopping.clone(), Running::new());
+        self.listeners.push((listener, path));
         let worker = WorkerThread::named("gateway accept").stack_size(128 << 10);
         self.workers.push(worker.spawn_restarting(Duration::from_millis(100), move || {
             while !stopping.flag.load(Ordering::Acquire) {
-                match listener.accept() {
-                    Ok((socket, _)) => admit(socket, &sessions, &ungreeted),
+                match accepting.accept() {
+                    Ok((socket, _)) => admit(socket, prove, &sessions, &ungreeted),
                     // Without free descriptors it would be tried again at once.
                     Err(_) => std::thread::sleep(Duration::from_millis(10)),
                 }
@@ -221,12 +227,11 @@ impl GatewayReporter {
     }
 }
 
+/// Finds the principal at the other end of a connection.
+type Prove = fn(&UnixStream) -> Result<Principal, End>;
+
 /// Begins a connection, if there is a place for it.
-fn admit(socket: UnixStream, sessions: &Arc<Sessions>, ungreeted: &Running) {
-    let principal = match principal_of(&socket) {
-        Ok(principal) => principal,
-        Err(end) => return connection::refuse(&socket, &end),
-    };
+fn admit(socket: UnixStream, prove: Prove, sessions: &Arc<Sessions>, ungreeted: &Running) {
     let Some(place) = ungreeted.try_enter(UNGREETED) else {
         let why = format_args!("{UNGREETED} connections wait for their HELLO already");
         return connection::refuse(&socket, &End::because(Code::Limit, why));
@@ -234,11 +239,23 @@ fn admit(socket: UnixStream, sessions: &Arc<Sessions>, ungreeted: &Running) {
     let sessions = sessions.clone();
     let worker = WorkerThread::named("gateway connection").stack_size(256 << 10);
     // Without a thread the connection is dropped, and its client tries again.
-    let _ = worker.spawn(OnPanic::ReportOnly, move || connection::serve(socket, &Peer::Proved(principal), &sessions, place));
+    let _ = worker.spawn(OnPanic::ReportOnly, move || match prove(&socket) {
+        Ok(principal) => connection::serve(socket, &Peer::Proved(principal), &sessions, place),
+        Err(end) => connection::refuse(&socket, &end),
+    });
+}
+
+/// Returns the principal that the HTTP server has proved; it is a process of this user.
+fn prove_web(socket: &UnixStream) -> Result<Principal, End> {
+    let refused = |why: &dyn std::fmt::Display| End::because(Code::Unauthenticated, why);
+    match prove(socket)? {
+        local if local == Principal::this_user() => web::principal_of(socket).map_err(|why| refused(&why)),
+        _ => Err(refused(&"the socket is for the hub's own processes")),
+    }
 }
 
 /// Returns the principal that the kernel proves: this user. The mode of the socket keeps others out.
-fn principal_of(socket: &UnixStream) -> Result<Principal, End> {
+fn prove(socket: &UnixStream) -> Result<Principal, End> {
     let cred = socket_peercred(socket).map_err(|why| End::because(Code::Unauthenticated, why))?;
     let user = cred.uid.as_raw();
     let own = rustix::process::geteuid().as_raw();
@@ -251,9 +268,11 @@ impl Drop for Gateway {
         self.stopping.flag.store(true, Ordering::Release);
         drop(self.stopping.lock.lock());
         self.stopping.changed.notify_all();
-        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
-        // Nobody connects to a socket that is gone.
-        let _ = fs::remove_file(&self.path);
+        for (listener, path) in &self.listeners {
+            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+            // Nobody connects to a socket that is gone.
+            let _ = fs::remove_file(path);
+        }
         drop(self.remote.take());
         for worker in self.workers.drain(..) {
             let _ = worker.join();

@@ -13,6 +13,7 @@
 //! | authentication of a request | [`auth`] |
 //! | bodies of requests and responses | [`body`] |
 //! | the space on the disk that long bodies leave free | [`free_space`] |
+//! | connections that leave HTTP; WebSocket | [`tunnel`], [`websocket`] |
 //! | answers in steps of time | [`time_steps`] |
 //! | percent-encoded paths and queries; headers | [`address`], [`headers`] |
 //! | error responses by RFC 9457 | [`problem`] |
@@ -35,3 +36,5 @@ pub mod route;
 pub mod server;
 mod socket;
 pub mod time_steps;
+pub mod tunnel;
+pub mod websocket;

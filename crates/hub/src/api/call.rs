@@ -31,6 +31,7 @@ use super::{checking::Checking, preview::Previews, push::Pushes, staging::Stagin
 use crate::{
     book::{look_counter::LookCounter, settings::BookSettings},
     clock::now,
+    gateway::websocket::WebGateway,
     http::{
         admission::WorkKind,
         auth::{Authenticator, RequestAuth},
@@ -115,6 +116,8 @@ pub struct Api {
     pub mail: Option<Arc<Outbox>>,
     /// The maker of PDF, if this program has one.
     pub typesetter: Option<Arc<Typesetter>>,
+    /// The way to the gateway.
+    pub(crate) gateway: WebGateway,
 }
 
 /// A request during its handling.

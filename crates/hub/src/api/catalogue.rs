@@ -7,7 +7,8 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books,
     call::{GET, Route},
-    check, drafts, entries, feeds, mail, naming, notify, pdf, people, purge, registrations, searches, signatures, templates,
+    check, drafts, entries, feeds, gateway, mail, naming, notify, pdf, people, purge, registrations, searches, signatures,
+    templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -50,6 +51,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         access::ROUTES,
         mail::ROUTES,
         notify::ROUTES,
+        gateway::ROUTES,
         DOCUMENT,
     ];
     of.into_iter().flatten()

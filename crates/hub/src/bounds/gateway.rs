@@ -19,6 +19,16 @@ pub(super) const BOUNDS: &[Bound] = &[
         "a further one is refused, and the reason is sent",
     ),
     bound(
+        "connections with the gateway by WebSocket",
+        Constant("hub/src/gateway/limits.rs", "WEB", "256", "256"),
+        "a further one is answered with status 503",
+    ),
+    bound(
+        "connections with the gateway by WebSocket of one address; for IPv6, of one network of 64 bits",
+        Constant("hub/src/gateway/limits.rs", "WEB_OF_ONE", "32", "32"),
+        "a further one is answered with status 503",
+    ),
+    bound(
         "subscriptions of a session; each pattern of topics counts",
         Constant("hub/src/gateway/limits.rs", "SUBSCRIPTIONS", "64", "64"),
         "a further one is refused, and the reason is sent",

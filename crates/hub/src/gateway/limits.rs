@@ -39,3 +39,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(6);
 pub(crate) const GREETING: Duration = Duration::from_secs(10);
 /// Time for which a session without a connection lives.
 pub(crate) const RESUME: Duration = Duration::from_secs(60);
+/// Connections by WebSocket; the rest of the HTTP server's connections is left to the pages.
+pub(crate) const WEB: usize = 256;
+/// Connections by WebSocket of one address; for IPv6, of one network of 64 bits.
+pub(crate) const WEB_OF_ONE: usize = 32;

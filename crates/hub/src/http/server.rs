@@ -17,6 +17,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Version, header, request::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tampu_logbook::search::cost::collected;
 use tampu_tls::ServerCertificate;
 use tampu_workers::Stop;
@@ -37,6 +38,7 @@ use super::{
     route::{HttpService, Matched},
     socket::{PacedSocket, handshake},
     time_steps::{InSteps, rest_of_step},
+    tunnel::{Leaving, Tunnel},
 };
 
 /// Time for running requests to finish at shutdown.
@@ -259,17 +261,23 @@ async fn converse(
 }
 
 async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ends: Ends,
     shared: Arc<Shared>,
     mut stopping: watch::Receiver<bool>,
     connection: &Connection,
 ) -> Result<(), hyper::Error> {
     let limits = shared.limits;
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let (shared, busy) = (shared.clone(), connection.busy());
+    let leaving: Arc<Mutex<Option<Leaving>>> = Arc::default();
+    let to_leave = leaving.clone();
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
+        let (shared, busy, leaving) = (shared.clone(), connection.busy(), to_leave.clone());
+        let upgraded = hyper::upgrade::on(&mut request);
         async move {
             let mut response = respond(request, ends, &shared).await;
+            if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
+                *leaving.lock() = Some(Leaving { connection: upgraded, tunnel, busy: connection.busy() });
+            }
             if let Some(hsts) = &shared.hsts {
                 response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
             }
@@ -282,13 +290,28 @@ async fn serve(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_buf_size(limits.head_bytes)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        done = connection.as_mut() => return done,
-        _ = stopping.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+    let is_stopping = tokio::select! {
+        done = connection.as_mut() => {
+            done?;
+            false
+        }
+        _ = stopping.wait_for(|stop| *stop) => true,
+    };
+    if is_stopping {
+        connection.as_mut().graceful_shutdown();
+        return connection.await;
     }
-    connection.await
+    let left = leaving.lock().take();
+    if let Some(left) = left {
+        tokio::select! {
+            () = left.run() => {}
+            _ = stopping.wait_for(|stop| *stop) => {}
+        }
+    }
+    Ok(())
 }
 
 async fn respond(request: http::Request<Incoming>, ends: Ends, shared: &Shared) -> http::Response<SentBody> {
@@ -393,6 +416,7 @@ async fn handle(
         if let Some(length) = body.length()
             && parts.status != StatusCode::NOT_MODIFIED
             && parts.status != StatusCode::NO_CONTENT
+            && parts.status != StatusCode::SWITCHING_PROTOCOLS
         {
             parts.headers.insert(header::CONTENT_LENGTH, length.into());
         }

@@ -368,6 +368,8 @@ fn every_route_does_what_the_document_says() {
     let logged_in = site.anybody().post("/login", json!({ "login": "zoe", "password": "another password" })).is(200);
     let form = logged_in.json()["form"].as_str().unwrap().to_owned();
     all.ask(&site.anybody().with("cookie", &logged_in.cookie()).with("x-tampu-form", &form), "POST", "/logout", None);
+    // It is no WebSocket.
+    all.refused(&owner, "GET", "/gateway", None, 400);
     drop(&owner, "/sessions?login=zoe");
     drop(&owner, "/users/zoe");
 
