@@ -134,6 +134,11 @@ bench-java: build ## what a log call costs in Java, beside Logback's file append
 	@scripts/need.sh python
 	@TAMPU_BIN="$(CARGO_TARGET_DIR)/debug/tampu" scripts/bench-java.py $(ARGS)
 
+.PHONY: bench-clients
+bench-clients: bench-build ## events of programs in C++ and Java beside those in Rust, and JeroMQ beside Java
+	@cargo build $(CARGO_FLAGS) --release --package tampu-c
+	@scripts/bench-clients.py $(ARGS)
+
 .PHONY: bench-gateway
 bench-gateway: bench-build ## sessions of the gateway beside the bus: rates, delays, and the cost of idle sessions
 	@"$(CARGO_TARGET_DIR)/release/bench-gateway" $(ARGS)

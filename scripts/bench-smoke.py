@@ -22,6 +22,9 @@ BENCHES = [
     ["bench-event", "--smoke", "--only", "tampu,zmq,zenoh-router,tango-c++", "--elements", "1,1024", "--json"],
     ["bench-network.py", "--links", "1000", "--elements", "1024", "--cells", "1x1,2x2", "--seconds", "0.5", "--json"],
     ["bench-qos.py", "--seconds", "1", "--only", "cache", "--json"],
+    ["bench-gateway", "--seconds", "0.5", "--sessions", "50", "--json"],
+    # The peers' tests have built the library without optimisation.
+    ["bench-clients.py", "--seconds", "0.5", "--rounds", "1", "--library", os.path.join(TARGET, "debug"), "--json"],
     ["bench-call", "--calls", "500", "--rounds", "1", "--records", "5000", "--seconds", "0.3", "--json"],
 ]
 

@@ -125,7 +125,7 @@ fn a_child_that_logs_and_lives_on_is_drained_by_the_node_and_nothing_comes_twice
     let child: u32 = fs::read_to_string(place.join("child")).unwrap().parse().unwrap();
     host.until("the child's first calls, while it lives", || calls_of(&host, child).len() as u64 == CALLS);
     assert!(!place.join("second").exists());
-    let adopted = |news: &News| matches!(news, News::Adopted { incarnation, .. } if incarnation.pid == child);
+    let adopted = |news: &News| matches!(news, News::Adopted { incarnation, is_expected: false, .. } if incarnation.pid == child);
     assert_eq!(host.news.lock().unwrap().iter().filter(|news| adopted(news)).count(), 1);
     say(&place, "go");
     host.until("the child's flush", || place.join("second").exists());

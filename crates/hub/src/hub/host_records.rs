@@ -27,7 +27,10 @@ pub(super) fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logg
             warning!(logger, "{} died; {} records recovered from its log rings, not all", recovered.source, recovered.records; damage = recovered.damage.join("; "));
         }
         News::NotRecovered(why) => warning!(logger, "log rings in {} are not recovered: {why}", path.display()),
-        News::Adopted { source, incarnation } => {
+        News::Adopted { source, incarnation, is_expected: true } => {
+            debug!(logger, "the node drains the log rings of {source} (process {})", incarnation.pid);
+        }
+        News::Adopted { source, incarnation, is_expected: false } => {
             info!(logger, "{source} (process {}) does not drain its log rings; the node does", incarnation.pid);
         }
         News::NotAdopted(why) => warning!(logger, "the log rings in {} cannot be drained: {why}", path.display()),

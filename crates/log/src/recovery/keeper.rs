@@ -51,6 +51,8 @@ pub enum News {
         source: SourceName,
         /// Incarnation of the process.
         incarnation: Incarnation,
+        /// True if the process says that others drain its rings, as programs in Java do.
+        is_expected: bool,
     },
     /// Failure to drain the rings of a living process that has no drainer; reported once a directory.
     NotAdopted(String),
@@ -160,7 +162,9 @@ impl<T: Fn(&Path, News)> Work<T> {
         }
         match Foster::adopt(&life.path, &self.participant, self.stop.clone()) {
             Ok(foster) => {
-                let news = News::Adopted { source: foster.source().clone(), incarnation: life.incarnation };
+                let (source, incarnation) = (foster.source().clone(), life.incarnation);
+                let is_expected = tampu_ring::has_no_drainer(&life.path);
+                let news = News::Adopted { source, incarnation, is_expected };
                 (self.tell)(&life.path, news);
                 self.fostered.insert(life.path.clone(), foster);
             }

@@ -1,8 +1,9 @@
-/** Cost of a log call, beside other loggers. */
+/** Cost of log calls and of events, beside peers. */
 module org.tampu.bench {
     requires org.tampu;
     requires org.tampu.slf4j;
     requires org.tampu.logback;
     requires org.tampu.log4j;
     requires org.slf4j;
+    requires org.zeromq.jeromq;
 }

@@ -37,7 +37,10 @@ public record Event(
     public static final List<String> KINDS = List.of(
             "change", "alarm", "archive", "periodic", "user", "configuration", "data_ready", "interface", "generic");
 
-    /** Makes a reading for {@link EventServer}: the hub sets attribute, number and kinds, and the time if it is 0. */
+    /**
+     * Makes a reading for {@link EventServer}. The hub sets attribute, number and kinds, and the time if it is 0. It is an
+     * event only if a criterion of the attribute holds; see {@link #withKinds} otherwise.
+     */
     public static Event reading(Value value, Quality quality, long time) {
         return new Event(0, 0, time, 0, 0, quality, 0, value, null, List.of(), null, "", 0);
     }
@@ -45,6 +48,24 @@ public record Event(
     /** Makes a reading that failed. */
     public static Event failed(Failure... errors) {
         return new Event(0, 0, 0, 0, 0, Quality.INVALID, 0, null, null, List.of(errors), null, "", 0);
+    }
+
+    /**
+     * Returns this reading as one that is sent as these kinds, whatever the criteria of the attribute say.
+     *
+     * @param names of {@link #KINDS}
+     * @throws IllegalArgumentException for another name
+     */
+    public Event withKinds(String... names) {
+        int bits = 0;
+        for (String kind : names) {
+            int bit = KINDS.indexOf(kind);
+            if (bit < 0) {
+                throw new IllegalArgumentException("no kind of event is called '" + kind + "'; there are " + KINDS);
+            }
+            bits |= 1 << bit;
+        }
+        return new Event(attribute, epoch, time, number, bits, quality, flags, value, setPoint, errors, token, name, leftOut);
     }
 
     /** Returns whether it is of this kind, as {@code change}. */
