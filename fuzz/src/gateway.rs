@@ -7,6 +7,7 @@ use tampu_types::gateway::{
     Frame, Kind,
     events::events,
     frame::samples,
+    json_form::{from_text, to_text},
     messages::{Declare, End, GapInfo, Hello, Open, Receipt, Welcome},
     put_frame,
     question::Ask,
@@ -23,7 +24,26 @@ pub fn gateway(bytes: &[u8]) {
         put_frame(&mut again, header.kind, header.flags, header.id, header.number, frame.body);
         assert_eq!(again, &rest[..rest.len() - after.len()]);
         body(&frame);
+        text(&frame);
         rest = after;
+    }
+    // A text is a frame, whose header may still be wrong, or an error.
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(frame) = from_text(text)
+    {
+        let _ = Frame::first(&frame, LIMIT);
+    }
+}
+
+/// A client's frame that has a text leads back from it.
+fn text(frame: &Frame<'_>) {
+    let Ok(text) = to_text(frame) else { return };
+    if frame.header.kind.is_of_client()
+        && let Ok(again) = from_text(&text)
+    {
+        let (again, _) = Frame::first(&again, u32::MAX).expect("its header is right").expect("it is whole");
+        let head = |frame: &Frame<'_>| (frame.header.kind, frame.header.flags, frame.header.id, frame.header.number);
+        assert_eq!(head(frame), head(&again), "{text}");
     }
 }
 

@@ -9,11 +9,14 @@
 //! 24       the body
 //! ```
 //! Bodies are aligned at 8 bytes, because those of batches and events are. [`frame`] has the frame itself, [`question`]
-//! and [`events`] the binary bodies of ASK and EVENTS, and [`messages`] the bodies that are JSON.
+//! and [`events`] the binary bodies of ASK and EVENTS, and [`messages`] the bodies that are JSON. [`json_form`] writes
+//! whole frames as text.
 
 pub mod events;
 pub mod frame;
+pub mod json_form;
 pub mod messages;
 pub mod question;
+mod reading;
 
 pub use frame::{BadFrame, Frame, FrameHeader, HEADER_LEN, Kind, put_frame};

@@ -11,6 +11,7 @@ use tampu_types::{
         Frame, Kind,
         events::{EventItem, events},
         frame::{FLAG_AT_ONCE, put_sample, samples},
+        json_form::{from_text, to_text},
         messages::{
             Big, Code, Declare, End, From, GapInfo, Hello, Life, Notice, Open, Opened, Position, Receipt, StreamInfo, Welcome,
         },
@@ -223,6 +224,49 @@ fn a_session_is_written_as_the_file_has_it() {
         }
     }
     assert_eq!(samples(&publish()).map(Result::unwrap).collect::<Vec<_>>(), [&b"hello"[..], b"you"]);
+}
+
+#[test]
+fn the_json_form_is_written_as_the_file_has_it() {
+    let text: String = session()
+        .iter()
+        .map(|(from, bytes)| {
+            let (frame, _) = Frame::first(bytes, 1 << 20).unwrap().unwrap();
+            format!("{from}\t{}\n", to_text(&frame).unwrap())
+        })
+        .collect();
+    let kept = kept("session-json.txt", &text);
+    assert_eq!(text, kept);
+    for ((from, bytes), line) in session().iter().zip(kept.lines()) {
+        if *from == "client" {
+            let read = from_text(line.split_once('\t').unwrap().1).unwrap();
+            let (frame, again) =
+                (Frame::first(bytes, 1 << 20).unwrap().unwrap().0, Frame::first(&read, 1 << 20).unwrap().unwrap().0);
+            let head = |frame: &Frame<'_>| (frame.header.kind, frame.header.flags, frame.header.id, frame.header.number);
+            assert_eq!(head(&frame), head(&again));
+            // The members of a body that is JSON may have another order.
+            let json = |body: &[u8]| serde_json::from_slice::<serde_json::Value>(body).map_err(|_| body.to_vec());
+            assert_eq!(json(frame.body), json(again.body), "{line}");
+        }
+    }
+}
+
+#[test]
+fn texts_that_are_no_frames_say_why() {
+    for (text, words) in [
+        ("", "no frame"),
+        ("[]", "no frame"),
+        (r#"{"kind":"nothing"}"#, "'nothing'"),
+        (r#"{"kind":"credit","id":1,"number":7}"#, "no frame"),
+        (r#"{"kind":"credit","id":1,"number":"7","body":{"value":7}}"#, "credit"),
+        (r#"{"kind":"open","id":1,"number":"7","body":[]}"#, "open: the body is no object"),
+        (r#"{"kind":"publish","id":1,"number":"7","body":{"samples":["?"]}}"#, "publish: sample 0: invalid base64"),
+        (r#"{"kind":"publish","id":1,"number":"7","body":{"samples":[{"value":1}]}}"#, "needs its type"),
+        (r#"{"kind":"ask","id":1,"number":"7","body":{"service":"log/stat"}}"#, "timeout_ms"),
+    ] {
+        let why = from_text(text).unwrap_err().to_string();
+        assert!(why.contains(words), "{text}: {why}");
+    }
 }
 
 #[test]

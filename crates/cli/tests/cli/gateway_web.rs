@@ -17,6 +17,7 @@ use tampu_types::gateway::{
 
 use crate::site::{PATIENCE, Site};
 
+const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
@@ -376,4 +377,136 @@ fn a_hub_without_a_gateway_says_so() {
     let _hub = site.hub(&["--config", &config]);
     let (address, _) = place(&site);
     assert_eq!(Web::open(&address, &[]).err().map(|(status, _)| status), Some(503));
+}
+
+/// Sends a frame in the JSON form.
+fn say(web: &mut Web, frame: Json) {
+    web.send(0x80 | TEXT, frame.to_string().as_bytes());
+}
+
+/// The next frame in the JSON form that is no beat.
+fn hear(web: &mut Web) -> Json {
+    loop {
+        let (kind, payload) = web.message().expect("the connection ended");
+        assert_eq!(kind, TEXT, "{payload:?}");
+        let frame: Json = serde_json::from_slice(&payload).unwrap();
+        if let Some(number) = frame["number"].as_str() {
+            assert_eq!(number.parse(), Ok(web.received + 1));
+            web.received += 1;
+        }
+        if frame["kind"] != "ack" {
+            return frame;
+        }
+        // Each beat is answered with one.
+        let received = web.received.to_string();
+        say(web, json!({ "kind": "ack", "body": { "value": received } }));
+    }
+}
+
+/// The body of the next frame of this kind.
+fn hear_of(web: &mut Web, kind: &str) -> Json {
+    loop {
+        let mut frame = hear(web);
+        if frame["kind"] == kind {
+            return frame["body"].take();
+        }
+        assert!(frame["kind"] != "bye" && frame["kind"] != "ended", "{frame}");
+    }
+}
+
+#[test]
+fn a_session_in_the_json_form_has_readings_records_and_answers() {
+    let site = Site::new();
+    let _hub = site.hub_of_roles(&[]);
+    let (address, token) = place(&site);
+    let open = || Web::open(&address, &[]).unwrap();
+    let hello = json!({ "versions": [1], "source": "web", "token": token });
+    let mut web = open();
+    say(&mut web, json!({ "kind": "hello", "body": hello }));
+    let session = hear_of(&mut web, "welcome")["session"].clone();
+
+    say(
+        &mut web,
+        json!({ "kind": "declare", "id": 1, "number": "1", "body":
+        { "attribute": { "name": "test/web/cryo/temperature", "data_type": "DevDouble", "format": "scalar", "unit": "K" } } }),
+    );
+    hear_of(&mut web, "opened");
+    say(
+        &mut web,
+        json!({ "kind": "publish", "id": 1, "number": "2", "flags": 1, "body":
+        { "samples": [{ "type": "DevDouble", "value": 4.25, "quality": "warning", "kinds": ["change"] }] } }),
+    );
+    assert_eq!(hear_of(&mut web, "receipt")["written"], "1");
+    say(
+        &mut web,
+        json!({ "kind": "open", "id": 2, "number": "3", "body": { "attributes": ["test/web/*/*"], "credit": 100_000 } }),
+    );
+    let attribute = hear_of(&mut web, "attribute");
+    assert_eq!(attribute["config"]["unit"], "K");
+    let events = hear_of(&mut web, "events");
+    let event = &events["events"][0];
+    assert_eq!((&event["attribute"], &event["reason"]), (&attribute["attribute"], &json!("first")));
+    assert_eq!((&event["event"]["value"], &event["event"]["quality"]), (&json!(4.25), &json!("warning")));
+    assert!(events["bytes"].as_u64() > Some(90), "{events}");
+
+    say(
+        &mut web,
+        json!({ "kind": "open", "id": 3, "number": "4", "body":
+        { "topics": ["log/*"], "since": "2020-01-01T00:00:00Z", "query": { "text": "cable wrap" }, "credit": 1_000_000 } }),
+    );
+    hear_of(&mut web, "opened");
+    site.tampu(&["log", "send", "--level", "warning", "--acknowledged", "kept", "cable wrap"]).ok();
+    let data = hear_of(&mut web, "data");
+    assert_eq!(data["samples"][0]["records"][0]["message"], "cable wrap", "{data}");
+    assert!(data["bytes"].as_u64() > Some(72) && data["type"] == 2, "{data}");
+
+    // Another connection goes on in the middle, in another form even.
+    let received = web.received;
+    drop(web);
+    let again = json!({ "versions": [1], "token": token, "session": session, "received": received.to_string() });
+    let mut bytes = open();
+    bytes.received = received;
+    let (bytes, welcome) = bytes.begin(again).unwrap();
+    assert!(welcome.resumed && welcome.received.0 == 4);
+    let received = bytes.received;
+    drop(bytes);
+    let mut web = open();
+    web.received = received;
+    let again = json!({ "versions": [1], "token": token, "session": session, "received": received.to_string() });
+    say(&mut web, json!({ "kind": "hello", "body": again }));
+    assert_eq!(hear_of(&mut web, "welcome")["resumed"], true);
+    say(
+        &mut web,
+        json!({ "kind": "ask", "id": 4, "number": "5", "body":
+        { "service": "log/stat", "timeout_ms": 10_000, "question": {} } }),
+    );
+    assert!(hear_of(&mut web, "part")["content"]["total"].as_u64() > Some(0));
+    assert_eq!(hear_of(&mut web, "ended")["code"], "done");
+    // A sample of a topic has no type.
+    say(&mut web, json!({ "kind": "declare", "id": 5, "number": "6", "body": { "topic": "weather/wind" } }));
+    say(
+        &mut web,
+        json!({ "kind": "open", "id": 6, "number": "7", "body": { "topics": ["weather/*"], "from": "held", "credit": 10_000 } }),
+    );
+    say(&mut web, json!({ "kind": "publish", "id": 5, "number": "8", "flags": 1, "body": { "samples": ["AQID"] } }));
+    assert_eq!(hear_of(&mut web, "data")["samples"], json!([{ "base64": "AQID" }]));
+
+    // What is wrong has its reason, in the same form; bytes are of another form.
+    for (frame, code, words) in [
+        (json!({ "kind": "publish", "id": 5, "number": "9", "body": { "samples": [7] } }), 1002, "sample 0"),
+        (json!({ "kind": "nothing" }), 1002, "'nothing'"),
+        (json!(null), 1003, "form of HELLO"),
+    ] {
+        let mut web = open();
+        say(&mut web, json!({ "kind": "hello", "body": hello }));
+        hear_of(&mut web, "welcome");
+        if frame.is_null() {
+            web.send(0x80 | BINARY, &[0; 24]);
+        } else {
+            say(&mut web, frame);
+        }
+        let bye = hear(&mut web);
+        assert!(bye["kind"] == "bye" && bye["body"]["error"].as_str().unwrap().contains(words), "{bye}");
+        assert_eq!(web.message().unwrap(), (CLOSE, u16::to_be_bytes(code).to_vec()));
+    }
 }

@@ -26,6 +26,7 @@ use tampu_bus::access::Principal;
 use tampu_logbook::people::attempts::client_network;
 use tampu_types::gateway::{
     Frame, HEADER_LEN, Kind,
+    json_form::{from_text, to_text},
     messages::{Code, End, Hello},
     put_frame,
 };
@@ -57,8 +58,45 @@ const CHECK: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
 const READ: usize = 64 << 10;
-/// The kind of a message of bytes.
-const BINARY: u8 = 2;
+/// Longest text message, in bytes: base64 takes a third more.
+const TEXT: usize = 24 << 20;
+
+/// The form of a session's frames, which is that of HELLO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Bytes,
+    Text,
+}
+
+impl Form {
+    /// Appends a frame as a message. The error is the reason for which a frame has no text.
+    fn put(self, out: &mut Vec<u8>, bytes: &[u8], frame: &Frame<'_>) -> Result<(), Farewell> {
+        match self {
+            Form::Bytes => {
+                put_head(out, 2, bytes.len());
+                out.extend_from_slice(bytes);
+            }
+            Form::Text => {
+                let text = to_text(frame).map_err(|why| Farewell::because(Code::Failed, why))?;
+                put_head(out, 1, text.len());
+                out.extend_from_slice(text.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a message as the bytes of one frame.
+    fn read(self, message: Message) -> Result<Vec<u8>, Farewell> {
+        match (self, message) {
+            (Form::Bytes, Message::Binary(bytes)) => Ok(bytes),
+            (Form::Text, Message::Text(text)) => from_text(&text).map_err(|why| Farewell::because(Code::Protocol, why)),
+            _ => Err(Farewell {
+                code: 1003,
+                ..Farewell::because(Code::Protocol, "the messages of a session have the form of HELLO")
+            }),
+        }
+    }
+}
 
 /// The caller behind a connection.
 #[derive(Clone)]
@@ -193,6 +231,7 @@ enum Said {
 struct Connection {
     input: ClientInput,
     output: WriteHalf<TokioIo<Upgraded>>,
+    form: Form,
 }
 
 /// The messages of a client.
@@ -220,26 +259,31 @@ impl ClientInput {
 impl Connection {
     fn new(upgraded: Upgraded) -> Connection {
         let (from, output) = split(TokioIo::new(upgraded));
-        Connection { input: ClientInput { from, reader: MessageReader::default(), buffer: vec![0; READ] }, output }
+        Connection {
+            input: ClientInput { from, reader: MessageReader::default(), buffer: vec![0; READ] },
+            output,
+            form: Form::Bytes,
+        }
     }
 
     async fn serve(mut self, socket: &Path, caller: Caller, by_token: ByToken) {
         let begun = timeout(GREETING, self.greet(socket, caller, by_token)).await;
         let begun = begun.unwrap_or_else(|_| Err(Some(Farewell::because(Code::Protocol, "no hello came"))));
+        let form = self.form;
         let (hub, caller) = match begun {
             Ok(begun) => begun,
             Err(farewell) => {
                 if let Some(farewell) = farewell {
-                    let _ = timeout(FAREWELL, part(&mut self.output, &farewell)).await;
+                    let _ = timeout(FAREWELL, part(&mut self.output, form, &farewell)).await;
                 }
                 return;
             }
         };
         let (from_hub, to_hub) = hub.into_split();
         let (said, to_say) = mpsc::channel(4);
-        let Connection { input, output } = self;
-        let down = write(output, from_hub, to_say);
-        let up = read(input, to_hub, said.clone());
+        let Connection { input, output, .. } = self;
+        let down = write(output, form, from_hub, to_say);
+        let up = read(input, form, to_hub, said.clone());
         let checked = check(caller, said);
         tokio::pin!(down);
         tokio::select! {
@@ -265,9 +309,11 @@ impl Connection {
         let bytes = loop {
             match self.input.next(limit).await.map_err(|bad| Some(bad.into()))? {
                 None | Some(Message::Close) => return Err(None),
-                Some(Message::Binary(bytes)) => break bytes,
-                Some(Message::Text(_)) => return Err(Some(Farewell { code: 1003, ..text_refused() })),
                 Some(Message::Ping(_) | Message::Pong) => {}
+                Some(message) => {
+                    self.form = if matches!(message, Message::Text(_)) { Form::Text } else { Form::Bytes };
+                    break self.form.read(message).map_err(Some)?;
+                }
             }
         };
         let protocol = |why: &dyn std::fmt::Display| Some(Farewell::because(Code::Protocol, why));
@@ -305,10 +351,6 @@ impl Connection {
     }
 }
 
-fn text_refused() -> Farewell {
-    Farewell::because(Code::Protocol, "frames are messages of bytes")
-}
-
 /// Reads a message that is one whole frame.
 fn whole(bytes: &[u8], limit: u32) -> Result<Frame<'_>, Farewell> {
     match Frame::first(bytes, limit) {
@@ -319,21 +361,21 @@ fn whole(bytes: &[u8], limit: u32) -> Result<Frame<'_>, Farewell> {
 }
 
 /// Passes the client's frames to the gateway. Returns true if the writer has to say why it ends.
-async fn read(mut input: ClientInput, mut to_hub: unix::OwnedWriteHalf, said: mpsc::Sender<Said>) -> bool {
+async fn read(mut input: ClientInput, form: Form, mut to_hub: unix::OwnedWriteHalf, said: mpsc::Sender<Said>) -> bool {
+    let limit = if form == Form::Text { TEXT } else { FRAME as usize + HEADER_LEN };
     let farewell = loop {
-        match input.next(FRAME as usize + HEADER_LEN).await {
-            Ok(Some(Message::Binary(bytes))) => match whole(&bytes, FRAME) {
-                // The gateway has closed; its reason is on its way to the client.
-                Ok(_) if to_hub.write_all(&bytes).await.is_err() => return true,
-                Ok(_) => {}
-                Err(farewell) => break farewell,
-            },
-            Ok(Some(Message::Text(_))) => break text_refused(),
+        match input.next(limit).await {
             // Only the last of many pings wants an answer.
             Ok(Some(Message::Ping(payload))) => drop(said.try_send(Said::Pong(payload))),
             Ok(Some(Message::Pong)) => {}
             Ok(None) => return false,
             Ok(Some(Message::Close)) => break Farewell { end: End::default(), code: 1000 },
+            Ok(Some(message)) => match form.read(message).and_then(|bytes| whole(&bytes, FRAME).map(|_| ()).map(|()| bytes)) {
+                // The gateway has closed; its reason is on its way to the client.
+                Ok(bytes) if to_hub.write_all(&bytes).await.is_err() => return true,
+                Ok(_) => {}
+                Err(farewell) => break farewell,
+            },
             Err(bad) => break bad.into(),
         }
     };
@@ -354,7 +396,12 @@ async fn check(caller: Caller, said: mpsc::Sender<Said>) {
 }
 
 /// Passes the gateway's frames to the client, until one of them has ended.
-async fn write(mut output: WriteHalf<TokioIo<Upgraded>>, mut from_hub: unix::OwnedReadHalf, mut to_say: mpsc::Receiver<Said>) {
+async fn write(
+    mut output: WriteHalf<TokioIo<Upgraded>>,
+    form: Form,
+    mut from_hub: unix::OwnedReadHalf,
+    mut to_say: mpsc::Receiver<Said>,
+) {
     let (mut input, mut out) = (Vec::with_capacity(READ), Vec::new());
     loop {
         out.clear();
@@ -367,11 +414,13 @@ async fn write(mut output: WriteHalf<TokioIo<Upgraded>>, mut from_hub: unix::Own
                     let _ = output.shutdown().await;
                     return;
                 }
-                take_frames(&mut input, &mut out);
+                if let Err(farewell) = take_frames(form, &mut input, &mut out) {
+                    return part(&mut output, form, &farewell).await;
+                }
             }
             said = to_say.recv() => match said {
                 Some(Said::Pong(payload)) => put_pong(&mut out, &payload),
-                Some(Said::End(farewell)) => return part(&mut output, &farewell).await,
+                Some(Said::End(farewell)) => return part(&mut output, form, &farewell).await,
                 None => return,
             },
         }
@@ -385,13 +434,12 @@ async fn write(mut output: WriteHalf<TokioIo<Upgraded>>, mut from_hub: unix::Own
 }
 
 /// Moves whole frames to `out`, each as a message.
-fn take_frames(input: &mut Vec<u8>, out: &mut Vec<u8>) {
+fn take_frames(form: Form, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), Farewell> {
     let mut rest = &input[..];
     // The gateway writes frames only.
     while let Ok(Some((frame, after))) = Frame::first(rest, u32::MAX) {
         let length = HEADER_LEN + frame.body.len();
-        put_head(out, BINARY, length);
-        out.extend_from_slice(&rest[..length]);
+        form.put(out, &rest[..length], &frame)?;
         rest = after;
     }
     let used = input.len() - rest.len();
@@ -399,16 +447,18 @@ fn take_frames(input: &mut Vec<u8>, out: &mut Vec<u8>) {
     if input.is_empty() && input.capacity() > 16 * READ {
         input.shrink_to(READ);
     }
+    Ok(())
 }
 
 /// Says BYE, unless the client has ended in order, and closes.
-async fn part(output: &mut WriteHalf<TokioIo<Upgraded>>, farewell: &Farewell) {
+async fn part(output: &mut WriteHalf<TokioIo<Upgraded>>, form: Form, farewell: &Farewell) {
     let mut out = Vec::new();
     if farewell.end.code != Code::Done {
         let mut bye = Vec::new();
         put_frame(&mut bye, Kind::Bye, 0, 0, 0, &serde_json::to_vec(&farewell.end).unwrap_or_default());
-        put_head(&mut out, BINARY, bye.len());
-        out.extend_from_slice(&bye);
+        if let Ok(Some((frame, _))) = Frame::first(&bye, u32::MAX) {
+            let _ = form.put(&mut out, &bye, &frame);
+        }
     }
     put_close(&mut out, farewell.code);
     // A client that is gone does not hear it.
