@@ -217,6 +217,26 @@ soak: release ## all attacks at once with random faults, MINUTES (30) long, whil
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60) or FUZZ_RUNS inputs
 	@scripts/fuzz.sh $(TARGETS)
 
+.PHONY: wheel
+wheel: need ## build the Python package, optimised, with the command `tampu` in it
+	@scripts/need.sh python
+	@scripts/wheel.sh
+
+.PHONY: test-python
+test-python: need ## the tests of the Python package, beside real hubs (part of make test-all)
+	@scripts/need.sh python
+	@scripts/test-python.sh $(ARGS)
+
+.PHONY: kill-python
+kill-python: need ## kill processes of Python that log, KILLS times (200), and count what the archive has of their calls
+	@scripts/need.sh python
+	@TAMPU_KILLS=$(KILLS) scripts/test-python.sh -s -k killed
+
+.PHONY: bench-python
+bench-python: need ## what a log call of Python costs, beside logging's own handlers
+	@scripts/need.sh python
+	@scripts/bench-python.sh
+
 .PHONY: need
 need:
 	@scripts/need.sh rust cc

@@ -36,6 +36,8 @@ for test in tests/peers/* tests/attacks/*; do
   [ -f "$test" ] && [ -x "$test" ] || continue
   one "$test"
 done
+echo "== Python"
+one scripts/test-python.sh
 echo "== short benches"
 one scripts/bench-smoke.py
 

@@ -28,7 +28,6 @@ pub mod front;
 mod grade;
 pub mod handle;
 pub mod level;
-mod place;
 pub mod statement;
 pub mod stats;
 pub mod string;

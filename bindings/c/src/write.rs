@@ -3,14 +3,17 @@
 use std::{ffi::c_char, slice};
 
 use tampu_log::Logger;
-use tampu_text::{TEXT_MAX, tag::Tag};
+use tampu_text::{
+    TEXT_MAX,
+    place::{PLACES, SourcePlace},
+    tag::Tag,
+};
 use tampu_types::LogRecord;
 
 use crate::{
     failure::{Failure, guarded},
     handle::{Handle, logger},
     level::level,
-    place::{PLACES, SourcePlace},
     string,
 };
 

@@ -13,6 +13,7 @@
 //! | the bytes of a call | [`payload`], [`tag`], [`value`] | `spec/log-call.md` |
 //! | the description of a statement | [`site`], [`spec`] | `spec/log-call.md` |
 //! | text made of both | [`render`] | |
+//! | statements of other languages, by their place | [`place`] | |
 //! | a recorder for tests | [`memory`] | |
 //!
 //! ```
@@ -40,6 +41,7 @@ pub mod formatted;
 pub mod memory;
 pub mod out;
 pub mod payload;
+pub mod place;
 pub mod probe;
 pub mod render;
 pub mod site;

@@ -43,9 +43,12 @@ fn drawn(text: &str) -> BTreeMap<String, BTreeSet<String>> {
 struct Built {
     uses: BTreeSet<String>,
     tests: BTreeSet<String>,
-    /// True if the crate is built and tested by default. Benches are not: they may use everything, and nothing may use
-    /// them.
+    /// True for all but the benches: they may use everything, and nothing may use them.
     product: bool,
+}
+
+fn is_product(package: &Value) -> bool {
+    package["name"] != "tampu-benches"
 }
 
 fn built(metadata: &Value) -> BTreeMap<String, Built> {
@@ -54,7 +57,6 @@ fn built(metadata: &Value) -> BTreeMap<String, Built> {
         "zenoh-link-tls" => Some("zenoh-tls".to_owned()),
         name => name.strip_prefix("tampu-").map(str::to_owned),
     };
-    let products = metadata["workspace_default_members"].as_array().unwrap();
     let crates = metadata["packages"].as_array().unwrap().iter().map(|package| {
         let name = short(&package["name"]).expect("every crate of the workspace is called tampu-...");
         let of = |wanted: fn(&Value) -> bool| -> BTreeSet<String> {
@@ -63,7 +65,7 @@ fn built(metadata: &Value) -> BTreeMap<String, Built> {
             inside.filter_map(|dependency| short(&dependency["name"])).collect()
         };
         let (uses, tests) = (of(|kind| kind != "dev"), of(|kind| kind == "dev"));
-        (name, Built { uses, tests, product: products.contains(&package["id"]) })
+        (name, Built { uses, tests, product: is_product(package) })
     });
     crates.collect()
 }
@@ -99,8 +101,7 @@ fn each_dependency_has_a_reason_in_its_page() {
     let names = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
     let named: BTreeSet<&str> = names.flat_map(|names| names.split([',', ' '])).filter(|name| !name.is_empty()).collect();
     let metadata = metadata(&["--no-deps"]);
-    let products = metadata["workspace_default_members"].as_array().unwrap();
-    let packages = metadata["packages"].as_array().unwrap().iter().filter(|package| products.contains(&package["id"]));
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(|package| is_product(package));
     let used: BTreeSet<&str> = packages
         .flat_map(|package| package["dependencies"].as_array().unwrap())
         .filter(|dependency| dependency.get("path").is_none())

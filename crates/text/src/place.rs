@@ -1,5 +1,5 @@
-//! Places in source files that log plain texts. Each place becomes a statement that shows one text. So such records are
-//! written to the rings too, and survive their process.
+//! Places in source files that log plain texts, for languages whose statements are unknown before they run. Each place
+//! becomes a statement that shows one text. So such records are written to the rings too, and survive their process.
 //!
 //! Decision: places are distinguished by their strings and not by their addresses, because a script's file name has no
 //! fixed address. Their number is bounded, because statements are never freed and a caller may generate any number of
@@ -11,7 +11,7 @@ use std::{
     sync::{LazyLock, PoisonError, RwLock},
 };
 
-use tampu_text::{ARGUMENTS_MAX, Dialect, Piece, Site, Spec, Statement};
+use crate::{ARGUMENTS_MAX, Dialect, Piece, Site, Spec, Statement};
 
 /// Maximum number of places with a statement. The records of further places are written without one.
 pub const PLACES_MAX: usize = 4096;
@@ -19,9 +19,13 @@ pub const PLACES_MAX: usize = 4096;
 /// A place in a source file that logs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourcePlace<'a> {
+    /// Number of the level.
     pub level: u8,
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
+    /// Name of the file.
     pub file: &'a [u8],
+    /// Name of the function.
     pub routine: &'a [u8],
     /// Names of the values beside the text: at most 63.
     pub names: &'a [&'a [u8]],

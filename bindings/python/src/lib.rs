@@ -1,0 +1,25 @@
+//! The Python package `tampu`: its module `_native`. The package itself, with its documentation and types, is in
+//! `python/tampu`.
+//!
+//! | subject | module |
+//! |-|-|
+//! | log records: from Python's `logging` into the rings | [`log`] |
+//! | errors as Python's exceptions | [`failure`] |
+//!
+//! Python code runs on Python's threads only. The crates' own threads put their news where a Python thread fetches them.
+//! So a callback never runs on a foreign thread, and the end of the interpreter meets no thread that waits for it.
+
+mod failure;
+mod log;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+#[pyo3(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use crate::{
+        failure::TampuError,
+        log::{record_handler::RecordHandler, writer::LogWriter},
+    };
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# python-package.sh [--release]: builds the package `tampu` of Python where the other build products are, and prints the directory
+# that holds it, for PYTHONPATH. The product is built with it, in one go, so that nothing is compiled twice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
+profile=debug
+if [ "${1:-}" = --release ]; then
+  profile=release
+  cargo build --locked --release --package tampu-cli --package tampu-python >&2
+else
+  # The same crates as in the tests, so with the same features; without the benches, which bring foreign software.
+  cargo build --locked ${TAMPU_FEATURES:-} --workspace --exclude tampu-benches >&2
+fi
+package=$target/$profile/python
+rm -rf "$package/tampu"
+mkdir -p "$package/tampu"
+ln -s "$PWD"/bindings/python/python/tampu/* "$package/tampu/"
+ln -sf "$target/$profile/libtampu_python.so" "$package/tampu/_native.abi3.so"
+echo "$package"
