@@ -233,7 +233,7 @@ kill-python: need ## kill processes of Python that log, KILLS times (200), and c
 	@TAMPU_KILLS=$(KILLS) scripts/test-python.sh -s -k killed
 
 .PHONY: bench-python
-bench-python: need ## what a log call of Python costs, beside logging's own handlers
+bench-python: need ## log calls of Python beside handlers of logging, and events between processes of Python
 	@scripts/need.sh python
 	@scripts/bench-python.sh
 

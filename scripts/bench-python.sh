@@ -6,4 +6,5 @@ venv=$(scripts/venv.sh bindings/python/tests/requirements.txt)
 PYTHONPATH=$(scripts/python-package.sh --release)
 export PYTHONPATH
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
-TAMPU_BIN=$target/release/tampu "$venv/bin/python" bindings/python/benches/log_call.py
+export TAMPU_BIN=$target/release/tampu
+"$venv/bin/python" bindings/python/benches/log_call.py && "$venv/bin/python" bindings/python/benches/events.py

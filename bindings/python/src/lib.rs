@@ -4,11 +4,13 @@
 //! | subject | module |
 //! |-|-|
 //! | log records: from Python's `logging` into the rings | [`log`] |
+//! | attribute events: servers and clients | [`event`] |
 //! | errors as Python's exceptions | [`failure`] |
 //!
 //! Python code runs on Python's threads only. The crates' own threads put their news where a Python thread fetches them.
 //! So a callback never runs on a foreign thread, and the end of the interpreter meets no thread that waits for it.
 
+mod event;
 mod failure;
 mod log;
 
@@ -19,6 +21,11 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use crate::{
+        event::{
+            client::{EventClient, EventColumns, EventStream, LatestEvents},
+            received::{Elements, ReceivedEvent},
+            server::{EventAttribute, EventServer},
+        },
         failure::TampuError,
         log::{record_handler::RecordHandler, writer::LogWriter},
     };

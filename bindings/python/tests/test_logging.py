@@ -243,13 +243,15 @@ logging.warning("before")
 
 
 VICTIM = BEGIN + """
-import mmap
+import mmap, time
 counter = mmap.mmap(os.open(sys.argv[2], os.O_RDWR), 8)
 number = 0
 while True:
     log.info("call %d", number, extra={"number": number})
     number += 1
     counter[:8] = number.to_bytes(8, "little")
+    if number % 200 == 0:
+        time.sleep(0.002)
 """
 
 
@@ -258,7 +260,7 @@ def test_killed_processes_lose_nothing(place, tmp_path):
     seed = int(os.environ.get("TAMPU_SEED", random.randrange(1 << 32)))
     print(f"seed {seed}")
     moments = random.Random(seed)
-    produced = recovered = lost = doubled = 0
+    produced = recovered = told = lost = doubled = 0
     for kill in range(kills):
         name, path = f"victim/{kill}", tmp_path / f"count-{kill}"
         path.write_bytes(bytes(8))
@@ -268,21 +270,31 @@ def test_killed_processes_lose_nothing(place, tmp_path):
         victim.send_signal(signal.SIGKILL)
         victim.wait()
         counted = int.from_bytes(path.read_bytes(), "little")
-        found = peers.until(f"all of {name}", lambda: all_of_dead(place, name))
-        numbers = [int(data(record)["number"]) for record in found]
+        numbers, reported = all_of_dead(place, name, counted)
+        missing = len(set(range(counted)) - set(numbers))
         produced += counted
         recovered += len(set(numbers))
-        lost += len(set(range(counted)) - set(numbers))
+        told += reported
+        lost += max(0, missing - reported)
         doubled += len(numbers) - len(set(numbers))
-    print(f"{kills} kills: {produced} produced, {recovered} recovered, {lost} lost, {doubled} doubled")
+    print(f"{kills} kills: {produced} produced, {recovered} recovered, {told} told as lost, {lost} lost, {doubled} doubled")
     assert (lost, doubled) == (0, 0)
     # The call that the kill interrupted may have written its record before its number was counted.
-    assert produced <= recovered <= produced + kills
+    assert produced <= recovered + told <= produced + kills
 
 
-def all_of_dead(place, name):
-    """The records of a dead process, once the node has reported its death: then there are no more to come."""
-    records = place.records(name)
-    dead = [record for record in records if " died (process " in record["message"]]
-    numbered = [record for record in records if "number" in data(record)]
-    return numbered if dead else None
+def all_of_dead(place, name, counted):
+    """The numbers of a dead process's records, and how many it lacks as the log itself tells.
+
+    The report of the death travels apart from the records of other levels, so it may come before the last of them.
+    """
+    end = time.monotonic() + 60
+    while True:
+        records = place.records(name)
+        numbers = [int(data(record)["number"]) for record in records if "number" in data(record)]
+        # On a busy machine a ring may be full.
+        reported = sum(int(record["data"][0]["value"]) for record in records if " lost here:" in record["message"])
+        dead = any(" died (process " in record["message"] for record in records)
+        if dead and len(set(numbers)) + reported >= counted or time.monotonic() > end:
+            return numbers, reported
+        time.sleep(0.05)

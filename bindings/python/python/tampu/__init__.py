@@ -1,6 +1,7 @@
-"""Tampu for Python: logs of an observatory's programs.
+"""Tampu for Python: logs and events of an observatory's programs.
 
-``tampu.logging`` hands the records of Python's own ``logging`` to the observatory's log.
+``tampu.logging`` hands the records of Python's own ``logging`` to the observatory's log. ``tampu.event`` publishes the
+values of attributes, and follows those of others.
 """
 
 from ._native import TampuError

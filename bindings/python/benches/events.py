@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Events of one process of Python at another: to a callback, in batches, and images of 1 MB.
+
+The server is a process of its own, and pushes as fast as it can. Each figure is counted at the subscriber, over the
+second half of the run. `tampu perf event` has the rates of Rust.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "peers"))
+
+from hub import Place
+
+SERVER = """
+import sys, time
+import tampu.event
+kind = sys.argv[1]
+server = tampu.event.Server("bench/" + kind)
+if kind == "image":
+    import numpy
+    image = numpy.zeros((512, 1024), dtype="uint16")
+    attribute = server.declare("bench/py/image/value", "uint16", "image", change_abs=0)
+    while True:
+        attribute.push(image, kinds="change")
+else:
+    attribute = server.declare("bench/py/" + kind + "/value", float, change_abs=0)
+    attribute.push(0.0)
+    values = [float(number) for number in range(1, 10_001)]
+    while True:
+        attribute.push_all(values)
+"""
+
+
+def follow(client, kind, seconds):
+    """Events each second at the subscriber, and the number of events that it missed or dropped."""
+    import tampu.event
+
+    name = f"bench/py/{kind}/value"
+    server = subprocess.Popen([sys.executable, "-c", SERVER, kind])
+    try:
+        if kind == "batches":
+            events = client.batches(name)
+            events.take(30)
+            time.sleep(seconds / 2)
+            events.take(30)
+            count, begun = 0, time.monotonic()
+            while time.monotonic() < begun + seconds / 2:
+                count += len(events.take(30).value)
+            rate = count / (time.monotonic() - begun)
+        else:
+            events = client.subscribe(name)
+            state = {"count": 0, "from": None, "until": time.monotonic() + seconds, "half": time.monotonic() + seconds / 2}
+
+            def note(event):
+                if kind == "image":
+                    event.value[0, 0]
+                now = time.monotonic()
+                if now > state["half"]:
+                    state["from"] = state["from"] or now
+                    state["count"] += 1
+                if now > state["until"]:
+                    state["end"] = now
+                    events.close()
+
+            events.run(note, 30)
+            rate = state["count"] / (state["end"] - state["from"])
+        return rate, events.stats()["dropped"]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def main():
+    place = Place("bench")
+    os.environ.update({name: value for name, value in place.environment.items() if name.startswith("TAMPU_")})
+    import tampu.event
+
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
+    for kind in ("callback", "batches", "image"):
+        with tampu.event.Client("bench/client") as client:
+            rate, dropped = follow(client, kind, 4)
+        print(f"{kind:10} {rate:12,.0f} events/s at the subscriber, {dropped:,} dropped by its full queue")
+    place.close()
+
+
+main()

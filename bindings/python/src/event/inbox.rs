@@ -1,0 +1,125 @@
+//! A bounded queue from the crates' threads to a thread of Python, and the bell that wakes it.
+
+use std::{
+    collections::VecDeque,
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Condvar, Mutex};
+use pyo3::prelude::*;
+
+/// Longest wait before signals such as Ctrl-C are looked at.
+const SIGNALS: Duration = Duration::from_millis(100);
+
+struct Waiting<T> {
+    items: VecDeque<T>,
+    dropped: u64,
+    closed: bool,
+    /// The reader has found the queue empty and waits for the bell.
+    armed: bool,
+}
+
+/// Queue that drops its oldest items when it is full, and counts them.
+pub struct Inbox<T> {
+    waiting: Mutex<Waiting<T>>,
+    filled: Condvar,
+    bound: usize,
+    ring: UnixStream,
+    bell: UnixStream,
+}
+
+impl<T> Inbox<T> {
+    /// Makes a queue of at most `bound` items.
+    pub fn bounded(bound: usize) -> std::io::Result<Inbox<T>> {
+        let (ring, bell) = UnixStream::pair()?;
+        ring.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        let waiting = Waiting { items: VecDeque::new(), dropped: 0, closed: false, armed: false };
+        Ok(Inbox { waiting: Mutex::new(waiting), filled: Condvar::new(), bound: bound.max(1), ring, bell })
+    }
+
+    /// Adds an item. Never waits.
+    pub fn put(&self, item: T) {
+        let mut waiting = self.waiting.lock();
+        if waiting.items.len() >= self.bound {
+            waiting.items.pop_front();
+            waiting.dropped += 1;
+        }
+        waiting.items.push_back(item);
+        self.wake(&mut waiting);
+    }
+
+    fn wake(&self, waiting: &mut Waiting<T>) {
+        self.filled.notify_all();
+        if std::mem::take(&mut waiting.armed) {
+            // A full socket rings already.
+            let _ = (&self.ring).write(&[1]);
+        }
+    }
+
+    /// Ends the queue: readers get what is in it, and then the end.
+    pub fn close(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.closed = true;
+        self.wake(&mut waiting);
+    }
+
+    /// Takes at most `most` items, without waiting. `None` at the end.
+    pub fn take(&self, most: usize) -> Option<VecDeque<T>> {
+        let mut waiting = self.waiting.lock();
+        if waiting.items.is_empty() {
+            return if waiting.closed { None } else { Some(VecDeque::new()) };
+        }
+        if waiting.items.len() <= most {
+            return Some(std::mem::take(&mut waiting.items));
+        }
+        Some(waiting.items.drain(..most).collect())
+    }
+
+    /// Takes items as [`Inbox::take`] does. If there are none, the bell rings with the next one.
+    pub fn take_or_arm(&self, most: usize) -> Option<VecDeque<T>> {
+        let mut bytes = [0; 64];
+        while matches!((&self.bell).read(&mut bytes), Ok(1..)) {}
+        self.waiting.lock().armed = true;
+        let taken = self.take(most);
+        if taken.as_ref().is_none_or(|taken| !taken.is_empty()) {
+            self.waiting.lock().armed = false;
+        }
+        taken
+    }
+
+    /// Waits for items, at most so long, and takes them. Other threads of Python run meanwhile, and signals are handled.
+    pub fn wait(&self, py: Python<'_>, most: usize, timeout: Option<Duration>) -> PyResult<Option<VecDeque<T>>>
+    where
+        T: Send,
+    {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let taken = self.take(most);
+            let left = until.map_or(SIGNALS, |until| until.saturating_duration_since(Instant::now()).min(SIGNALS));
+            match taken {
+                Some(taken) if taken.is_empty() && !left.is_zero() => {}
+                taken => return Ok(taken),
+            }
+            py.detach(|| {
+                let mut waiting = self.waiting.lock();
+                if waiting.items.is_empty() && !waiting.closed {
+                    self.filled.wait_for(&mut waiting, left);
+                }
+            });
+            py.check_signals()?;
+        }
+    }
+
+    /// Returns the descriptor that becomes readable when the bell rings.
+    pub fn descriptor(&self) -> i32 {
+        self.bell.as_raw_fd()
+    }
+
+    /// Returns the number of dropped items.
+    pub fn dropped(&self) -> u64 {
+        self.waiting.lock().dropped
+    }
+}

@@ -1,0 +1,208 @@
+//! Servers and their attributes.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pyo3::{exceptions::PyValueError, prelude::*};
+use tampu_event::{
+    Server,
+    criteria::Reading,
+    server::{AttributeOptions, Delivery, PushError, Pushed, ServerSettings},
+};
+use tampu_types::{
+    Time,
+    event::{AttributeConfig, Failure, Quality, Value},
+};
+
+use crate::{
+    event::{
+        client::{kinds_of, seconds},
+        inbox::Inbox,
+        join,
+        value::with_value,
+    },
+    failure::raised,
+};
+
+/// Most due polls that wait; an attribute is in the queue once at a time, unless its reads are slow.
+const DUE_MAX: usize = 65_536;
+
+/// Attributes of this process.
+#[pyclass(frozen, module = "tampu._native")]
+pub struct EventServer {
+    server: Mutex<Option<Arc<Server>>>,
+    /// Attributes whose poll is due, by the number that Python gave them.
+    due: Arc<Inbox<u64>>,
+}
+
+fn of_push(error: PushError) -> PyErr {
+    match error {
+        PushError::Wrong(_) | PushError::Value(_) => PyValueError::new_err(error.to_string()),
+        _ => raised(error),
+    }
+}
+
+#[pymethods]
+impl EventServer {
+    #[new]
+    #[pyo3(signature = (source, *, domain = None))]
+    fn open(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<EventServer> {
+        let participant = join(py, source, domain)?;
+        let server = py.detach(|| Server::start(participant, ServerSettings::default())).map_err(raised)?;
+        Ok(EventServer { server: Mutex::new(Some(Arc::new(server))), due: Arc::new(Inbox::bounded(DUE_MAX).map_err(raised)?) })
+    }
+
+    /// Declares an attribute with this configuration, as JSON.
+    fn declare(
+        &self,
+        py: Python<'_>,
+        config: &str,
+        acknowledged: bool,
+        redundant: bool,
+        urgent: bool,
+    ) -> PyResult<EventAttribute> {
+        let config: AttributeConfig = serde_json::from_str(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let server = self.server.lock().clone().ok_or_else(|| raised("the server is closed"))?;
+        let delivery = if acknowledged { Delivery::Acknowledged } else { Delivery::Streamed };
+        let options = AttributeOptions { delivery, redundant, urgent };
+        let attribute = py.detach(|| server.declare_with(config, options)).map_err(raised)?;
+        Ok(EventAttribute { config: attribute.config(), attribute: Mutex::new(Some(attribute)) })
+    }
+
+    /// Puts `number` into the queue of due polls at this period, in ms.
+    fn poll(&self, attribute: &EventAttribute, period_ms: u32, number: u64) -> PyResult<()> {
+        let due = self.due.clone();
+        attribute.attribute()?.poll(period_ms, move |_| due.put(number));
+        Ok(())
+    }
+
+    /// Takes the numbers of due polls; None at the end. If there are none, `fileno` becomes readable with the next one.
+    fn due(&self) -> Option<Vec<u64>> {
+        self.due.take_or_arm(DUE_MAX).map(Vec::from)
+    }
+
+    /// Waits for due polls, at most `timeout` seconds; None at the end.
+    #[pyo3(signature = (timeout = None))]
+    fn wait_due(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Vec<u64>>> {
+        Ok(self.due.wait(py, DUE_MAX, timeout.map(seconds))?.map(Vec::from))
+    }
+
+    fn fileno(&self) -> i32 {
+        self.due.descriptor()
+    }
+
+    /// Ends the server and its polls.
+    fn close(&self, py: Python<'_>) {
+        let server = self.server.lock().take();
+        py.detach(|| drop(server));
+        self.due.close();
+    }
+}
+
+/// An attribute of a server.
+#[pyclass(frozen, module = "tampu._native")]
+pub struct EventAttribute {
+    attribute: Mutex<Option<tampu_event::Attribute>>,
+    config: Arc<AttributeConfig>,
+}
+
+impl EventAttribute {
+    fn attribute(&self) -> PyResult<tampu_event::Attribute> {
+        let attribute = self.attribute.lock().clone();
+        attribute.ok_or_else(|| raised(format_args!("{} was withdrawn", self.config.name)))
+    }
+}
+
+/// What became of a push: the kinds of its event, its number, and the number of readers.
+fn told(pushed: Pushed) -> (String, u64, usize) {
+    let kinds = if pushed.kinds.is_empty() { String::new() } else { pushed.kinds.to_string() };
+    (kinds, pushed.number, pushed.readers)
+}
+
+#[pymethods]
+impl EventAttribute {
+    /// Publishes a reading if a criterion holds.
+    #[pyo3(signature = (value, *, quality = None, time = None, kinds = None))]
+    fn push(
+        &self,
+        value: &Bound<'_, PyAny>,
+        quality: Option<&str>,
+        time: Option<i64>,
+        kinds: Option<&str>,
+    ) -> PyResult<(String, u64, usize)> {
+        let attribute = self.attribute()?;
+        let quality = quality.map(|name| name.parse::<Quality>().map_err(raised)).transpose()?.unwrap_or_default();
+        let kinds = kinds.map(kinds_of).transpose()?;
+        with_value(&self.config, value, |value| {
+            let reading = Reading { quality, ..Reading::of(value) };
+            let pushed = match kinds {
+                Some(kinds) => attribute.push_as(kinds, &reading, time.map(Time)),
+                None => attribute.push_reading(&reading, time.map(Time)),
+            };
+            pushed.map(told).map_err(of_push)
+        })
+    }
+
+    /// Publishes many scalars in a row, each if a criterion holds; returns the number of events sent.
+    fn push_all(&self, values: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let attribute = self.attribute()?;
+        let mut sent = 0;
+        for value in values.try_iter()? {
+            let pushed = with_value(&self.config, &value?, |value: Value<'_>| attribute.push(value).map_err(of_push))?;
+            sent += u64::from(!pushed.kinds.is_empty());
+        }
+        Ok(sent)
+    }
+
+    /// Publishes a reading and waits for its receipt: its number, the processes that have it, and those that do not.
+    fn push_acknowledged(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        kinds: &str,
+        timeout: f64,
+    ) -> PyResult<(u64, Vec<String>, Vec<String>)> {
+        let (attribute, kinds) = (self.attribute()?, kinds_of(kinds)?);
+        // Python runs during the wait, so the value is copied.
+        let (values, shape) = with_value(&self.config, value, |value| Ok((value.data.to_values(), value.shape)))?;
+        let receipt = py.detach(|| {
+            let reading = Reading::of(Value { data: values.as_data(), shape });
+            attribute.push_acknowledged(kinds, &reading, seconds(timeout))
+        });
+        let receipt = receipt.map_err(of_push)?;
+        Ok((receipt.number, receipt.got, receipt.missing))
+    }
+
+    /// Publishes a failed reading, if the failure is new.
+    fn fail(&self, reason: &str, description: &str, origin: &str) -> PyResult<(String, u64, usize)> {
+        let failure = Failure { origin: origin.to_owned(), ..Failure::new(reason, description) };
+        self.attribute()?.fail(&[failure]).map(told).map_err(of_push)
+    }
+
+    /// Publishes that data is ready.
+    fn data_ready(&self, counter: i32) -> PyResult<(String, u64, usize)> {
+        self.attribute()?.data_ready(counter).map(told).map_err(of_push)
+    }
+
+    /// Number of processes that read its events.
+    fn readers(&self) -> PyResult<usize> {
+        Ok(self.attribute()?.readers())
+    }
+
+    /// Waits until all readers have the events so far.
+    fn flush(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let attribute = self.attribute()?;
+        Ok(py.detach(|| attribute.flush(seconds(timeout))))
+    }
+
+    /// The configuration as JSON.
+    fn config(&self) -> PyResult<String> {
+        serde_json::to_string(&*self.attribute()?.config()).map_err(raised)
+    }
+
+    /// Withdraws the attribute.
+    fn close(&self, py: Python<'_>) {
+        let attribute = self.attribute.lock().take();
+        py.detach(|| drop(attribute));
+    }
+}

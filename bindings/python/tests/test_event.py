@@ -1,0 +1,314 @@
+"""Attributes of Python's servers at Python's clients: every type, both ways of waiting, and what is refused."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import numpy
+import pytest
+
+import tampu
+import tampu.event as event
+
+# A value of each type and format, and what a subscriber gets.
+VALUES = [
+    (float, "scalar", 1.25, 1.25),
+    (float, "scalar", 3, 3.0),
+    ("float32", "scalar", 0.5, 0.5),
+    (int, "scalar", -(1 << 40), -(1 << 40)),
+    ("uint64", "scalar", (1 << 64) - 1, (1 << 64) - 1),
+    ("int16", "scalar", -7, -7),
+    ("uint8", "scalar", 255, 255),
+    (bool, "scalar", True, True),
+    (str, "scalar", "gr\xfc\xdfe", "gr\xfc\xdfe"),
+    ("state", "scalar", "MOVING", "MOVING"),
+    ("enum", "scalar", "open", "open"),
+    ("enum", "scalar", 1, "closed"),
+    ("encoded", "scalar", ("JPEG_RGB24", b"\x00\xff"), ("JPEG_RGB24", b"\x00\xff")),
+    (float, "spectrum", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+    ("uint16", "spectrum", numpy.arange(1000, dtype="uint16"), list(range(1000))),
+    (int, "spectrum", numpy.array([], dtype="int64"), []),
+    (bool, "spectrum", [True, False], [True, False]),
+    (str, "spectrum", ["a", "b"], ["a", "b"]),
+    ("uint16", "image", numpy.arange(12, dtype="uint16").reshape(3, 4), [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]),
+    (float, "image", [[1, 2], [3, 4], [5, 6]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+]
+
+
+@pytest.fixture(scope="module")
+def both(place):
+    with event.Server("py/server") as server, event.Client("py/client") as client:
+        yield server, client
+
+
+def plain(value):
+    return value.tolist() if isinstance(value, numpy.ndarray) else value
+
+
+def test_every_type_arrives_as_it_was_pushed(both):
+    server, client = both
+    attributes = []
+    for number, (kind, form, value, expected) in enumerate(VALUES):
+        attribute = server.declare(f"t/types/py/a{number}", kind, form, labels=["open", "closed"], unit="m")
+        pushed = attribute.push(value, kinds="change")
+        assert (pushed.kinds, pushed.number) == ("change", 1)
+        attributes.append(attribute)
+    got = {}
+    with client.subscribe("t/types/*/*") as events:
+        while len(got) < len(VALUES):
+            one = events.next(30)
+            assert one is not None, sorted(got)
+            got[one.name] = one
+    for number, (kind, form, value, expected) in enumerate(VALUES):
+        one = got[f"t/types/py/a{number}"]
+        assert plain(one.value) == expected, (kind, form)
+        assert (one.reason, one.quality, one.unit, one.source, one.number) == ("first", "valid", "m", "py/server", 1)
+        if form != "scalar" and kind not in (str,):
+            assert isinstance(one.value, numpy.ndarray) and not one.value.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "kind, form, value, said",
+    [
+        (float, "scalar", "1.5", "value of type str"),
+        (float, "scalar", True, "a bool is not a number"),
+        ("int16", "scalar", 40000, "DevShort"),
+        (int, "scalar", 1.5, "DevLong64"),
+        (float, "spectrum", 1.5, "value of type float"),
+        (float, "spectrum", numpy.zeros(4, dtype="float32"), "its elements are 'f'"),
+        (float, "spectrum", numpy.zeros((2, 2)), "2 dimensions"),
+        (float, "image", [[1, 2], [3]], "different lengths"),
+        ("enum", "scalar", "ajar", "'ajar' is not one of its labels"),
+        ("state", "scalar", "SLEEPING", "SLEEPING"),
+        ("encoded", "scalar", b"", "a pair of a format and its bytes"),
+        (str, "spectrum", "text", "a list, a tuple or an array"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name_and_type(both, kind, form, value, said):
+    server, _ = both
+    name = f"t/wrong/py/{abs(hash((str(kind), form, str(value))))}"
+    attribute = server.declare(name, kind, form, labels=["open", "closed"])
+    with pytest.raises(TypeError) as raised:
+        attribute.push(value)
+    assert name in str(raised.value) and said in str(raised.value)
+    attribute.close()
+    with pytest.raises(tampu.TampuError, match="was withdrawn"):
+        attribute.push(value)
+
+
+def test_wrong_declarations_are_refused(both):
+    server, client = both
+    with pytest.raises(ValueError, match="data type"):
+        server.declare("t/wrong/py/x", "float128")
+    with pytest.raises(TypeError, match="t/wrong/py/x"):
+        server.declare("t/wrong/py/x", complex)
+    with pytest.raises(ValueError):
+        server.declare("not a name")
+    server.declare("t/wrong/py/long", float, "spectrum", max_x=2)
+    with pytest.raises(tampu.TampuError):
+        server.declare("t/wrong/py/long")
+    with pytest.raises(tampu.TampuError, match="chnge"):
+        client.subscribe("t/*/*/*", kinds="chnge")
+
+
+def test_an_array_with_gaps_is_copied_and_one_too_long_is_refused(both):
+    server, client = both
+    attribute = server.declare("t/rows/py/x", "int32", "spectrum", max_x=3)
+    attribute.push(numpy.arange(6, dtype="int32")[::2], kinds="change")
+    with client.subscribe("t/rows/py/x") as events:
+        assert plain(events.next(30).value) == [0, 2, 4]
+    with pytest.raises(ValueError, match="t/rows/py/x is a spectrum of at most 3"):
+        attribute.push(numpy.arange(4, dtype="int32"))
+
+
+def test_criteria_and_errors(both):
+    server, client = both
+    attribute = server.declare("t/criteria/py/x", change_abs=1, limits={"alarm_high": 10})
+    assert attribute.push(1.0).kinds != ""
+    assert attribute.push(1.5).kinds == ""
+    assert attribute.push(11.0).kinds.startswith("change,alarm")
+    attribute.fail("NoAnswer", "the gauge does not answer", "read")
+    with client.subscribe("t/criteria/py/x") as events:
+        one = events.next(30)
+        assert one.value is None and one.errors == (("NoAnswer", "the gauge does not answer", "read"),)
+        attribute.push(2.0)
+        assert events.next(30).value == 2.0
+    assert attribute.config["limits"]["alarm_high"] == 10
+    assert any(config["name"] == "t/criteria/py/x" for config in client.attributes())
+
+
+def test_the_loop_of_asyncio_gets_every_event_in_order(both):
+    server, client = both
+    attribute = server.declare("t/loop/py/x", int, change_abs=0)
+    attribute.push(-1)
+    count = 20_000
+
+    async def follow(events):
+        got = []
+        async for one in events:
+            assert threading.current_thread() is threading.main_thread()
+            got.append(one.value)
+            if one.reason == "first":
+                attribute.push_all(range(count))
+            if one.value == count - 1:
+                events.close()
+        return got
+
+    got = asyncio.run(asyncio.wait_for(follow(client.subscribe("t/loop/py/x")), 60))
+    assert got == [-1, *range(count)]
+
+
+def test_callbacks_run_in_the_thread_that_asks_for_them(both):
+    server, client = both
+    attribute = server.declare("t/call/py/x", int, change_abs=0)
+    attribute.push(0)
+    got, threads = [], set()
+
+    def note(one):
+        got.append(one.value)
+        threads.add(threading.current_thread().name)
+        if one.value == 0:
+            attribute.push_all(range(1, 100))
+        if one.value == 99:
+            events.close()
+
+    events = client.subscribe("t/call/py/x")
+    assert events.run(note) == 100
+    assert got == list(range(100)) and threads == {"MainThread"}
+
+    got.clear()
+    events = client.subscribe("t/call/py/x", first=False)
+    attribute.push_all(range(100, 200))
+
+    async def main():
+        events = client.subscribe("t/call/py/x")
+
+        def stop(one):
+            got.append(one.value)
+            events.close()
+
+        await asyncio.wait_for(events.deliver(stop), 30)
+
+    asyncio.run(main())
+    assert got == [199]
+    # An exception of the callback ends the call and reaches its caller.
+    with client.subscribe("t/call/py/x") as events, pytest.raises(ZeroDivisionError):
+        events.run(lambda one: 1 / 0, 30)
+
+
+def test_polls_read_in_the_programs_own_thread(both):
+    server, client = both
+    attribute = server.declare("t/poll/py/x", int, change_abs=0)
+    calls = []
+
+    def read():
+        calls.append(threading.current_thread())
+        if len(calls) == 3:
+            raise OSError("no answer")
+        return len(calls)
+
+    server.poll(attribute, 10, read)
+    while len(calls) < 5:
+        server.run_polls(0.2)
+    assert set(calls) == {threading.main_thread()}
+
+    async def some():
+        task = asyncio.create_task(server.polls())
+        before = len(calls)
+        while len(calls) < before + 3:
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(asyncio.wait_for(some(), 30))
+    assert attribute.config["polled_ms"] == 10
+
+
+def test_latest_values_and_batches(both):
+    server, client = both
+    pair = [server.declare(f"t/latest/py/{name}", change_abs=0) for name in "xy"]
+    for attribute in pair:
+        attribute.push(0.5)
+    latest, batches = client.latest("t/latest/*/*"), client.batches("t/latest/*/*")
+    end = time.monotonic() + 30
+    while latest.get("t/latest/py/y") is None or batches.stats()["bound"] < 2:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    pair[0].push_all(float(number) for number in range(1, 1001))
+    values = []
+    while not values or values[-1] != 1000.0:
+        batch = batches.take(30)
+        assert len(batch.value) == len(batch.index) == len(batch.time) == len(batch.number)
+        values += batch.value[batch.index == batch.names.index("t/latest/py/x")].tolist() if "t/latest/py/x" in batch.names else []
+    assert values[-1000:] == [float(number) for number in range(1, 1001)]
+    while latest.get("t/latest/py/x").value != 1000.0:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert {one.name for one in latest.changed()} == {"t/latest/py/x", "t/latest/py/y"}
+    batches.close()
+    assert batches.take() is None
+
+
+def test_acknowledged_events_have_receipts(both):
+    server, client = both
+    attribute = server.declare("t/receipt/py/x", acknowledged=True)
+    attribute.push(1.0)
+    with client.subscribe("t/receipt/py/x", kinds="user") as events:
+        end = time.monotonic() + 30
+        while events.stats()["bound"] == 0:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        while True:
+            receipt = attribute.push_acknowledged(2.0, timeout=30)
+            if receipt.got:
+                break
+            assert time.monotonic() < end
+        assert "py/client" in receipt.got and receipt.missing == []
+
+
+def test_a_killed_server_is_told(place, both):
+    _, client = both
+    program = place.python(
+        """
+import tampu.event, time
+server = tampu.event.Server("py/victim")
+attribute = server.declare("t/victim/py/x", int)
+attribute.push(7)
+print("up", flush=True)
+time.sleep(600)
+""",
+        stdout=subprocess.PIPE,
+    )
+    assert program.stdout.readline() == "up\n"
+    with client.subscribe("t/victim/py/x") as events:
+        assert events.next(30).value == 7
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+        reasons = []
+        while "source died" not in reasons:
+            one = events.next(30)
+            assert one is not None, reasons
+            reasons.append(one.reason)
+
+
+def test_a_waiting_program_can_be_interrupted_and_ends_in_order(place):
+    program = place.python(
+        """
+import tampu.event
+client = tampu.event.Client("py/waits")
+events = client.subscribe("t/nobody/py/x")
+print("waits", flush=True)
+try:
+    events.next()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+""",
+        stdout=subprocess.PIPE,
+    )
+    assert program.stdout.readline() == "waits\n"
+    program.send_signal(signal.SIGINT)
+    out, _ = program.communicate(timeout=30)
+    assert (out, program.returncode) == ("interrupted\n", 0)
+    assert os.path.exists(place.directory)
