@@ -7,7 +7,9 @@ target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 profile=debug
 if [ "${1:-}" = --release ]; then
   profile=release
-  cargo build --locked --release --package tampu-cli --package tampu-python >&2
+  # Each as `make release` and `make wheel` build it.
+  cargo build --locked --release --package tampu-cli >&2
+  cargo build --locked --release --package tampu-python >&2
 else
   # The same crates as in the tests, so with the same features; without the benches, which bring foreign software.
   cargo build --locked ${TAMPU_FEATURES:-} --workspace --exclude tampu-benches >&2

@@ -5,8 +5,7 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 venv=$(scripts/venv.sh bindings/python/requirements.txt)
 export PATH=$venv/bin:$PATH
-# One call builds both, so that what they share is built once.
-cargo build --locked --release --package tampu-cli --package tampu-python
+cargo build --locked --release --package tampu-cli
 data=bindings/python/tampu.data
 trap 'rm -rf "$data"' EXIT
 install -D -m 755 "$target/release/tampu" "$data/scripts/tampu"

@@ -26,12 +26,18 @@ fn address(text: &Bound<'_, PyString>) -> Address {
     text.as_ptr().addr()
 }
 
+/// Number of a logger, and the texts that keep the addresses by which it is known.
+struct KnownLogger {
+    number: usize,
+    _texts: (Py<PyString>, Option<Py<PyString>>),
+}
+
 /// Loggers by name and context.
 pub struct Loggers {
     root: Logger,
     all: Vec<Logger>,
     by_text: HashMap<(String, String), usize>,
-    by_address: HashMap<(Address, Address), (usize, Py<PyString>, Option<Py<PyString>>)>,
+    by_address: HashMap<(Address, Address), KnownLogger>,
 }
 
 impl Loggers {
@@ -48,8 +54,8 @@ impl Loggers {
     /// Returns the number of the logger of a name in a context; `None` if there are too many.
     pub fn find(&mut self, name: &Bound<'_, PyString>, context: Option<&Bound<'_, PyString>>) -> Option<usize> {
         let key = (address(name), context.map_or(0, address));
-        if let Some((found, ..)) = self.by_address.get(&key) {
-            return Some(*found);
+        if let Some(known) = self.by_address.get(&key) {
+            return Some(known.number);
         }
         let texts =
             (name.to_string_lossy().into_owned(), context.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default());
@@ -64,7 +70,8 @@ impl Loggers {
             }
         };
         if self.by_address.len() < LOGGERS_MAX {
-            self.by_address.insert(key, (found, name.clone().unbind(), context.map(|text| text.clone().unbind())));
+            let texts = (name.clone().unbind(), context.map(|text| text.clone().unbind()));
+            self.by_address.insert(key, KnownLogger { number: found, _texts: texts });
         }
         Some(found)
     }
