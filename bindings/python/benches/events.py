@@ -45,29 +45,32 @@ def follow(client, kind, seconds):
         if kind == "batches":
             events = client.batches(name)
             events.take(30)
-            time.sleep(seconds / 2)
-            events.take(30)
+            # The first half is taken as well, so that no backlog counts in the second.
+            half = time.monotonic() + seconds / 2
+            while time.monotonic() < half:
+                events.take(30)
             count, begun = 0, time.monotonic()
             while time.monotonic() < begun + seconds / 2:
                 count += len(events.take(30).value)
             rate = count / (time.monotonic() - begun)
         else:
             events = client.subscribe(name)
-            state = {"count": 0, "from": None, "until": time.monotonic() + seconds, "half": time.monotonic() + seconds / 2}
+            state = {"count": 0, "reports": 0, "from": None, "until": time.monotonic() + seconds, "half": time.monotonic() + seconds / 2}
 
             def note(event):
-                if kind == "image":
-                    event.value[0, 0]
-                now = time.monotonic()
+                value, now = event.value, time.monotonic()
                 if now > state["half"]:
                     state["from"] = state["from"] or now
-                    state["count"] += 1
+                    # A report, as of a gap, is no event of the server.
+                    state["count" if value is not None else "reports"] += 1
                 if now > state["until"]:
                     state["end"] = now
                     events.close()
 
             events.run(note, 30)
             rate = state["count"] / (state["end"] - state["from"])
+            if state["reports"]:
+                print(f"{kind}: {state['reports']} reports of gaps among the events")
         return rate, events.stats()["dropped"]
     finally:
         server.kill()

@@ -40,7 +40,7 @@ class RecordHandler:
         standard: Sequence[str],
         known: set[str],
         context: Callable[[], Any],
-        trace: Callable[[], tuple[bytes, bytes] | None] | None,
+        trace: tuple[dict[str, Any], Callable[[], tuple[bytes, bytes] | None]] | None,
         variables: Sequence[tuple[str, Callable[..., Any]]],
     ) -> RecordHandler: ...
     def handle(self, record: LogRecord) -> bool: ...

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import contextvars
-import importlib.util
 import logging
 import os
 import sys
@@ -98,22 +97,15 @@ def writer(source: str | None = None, *, domain: str | None = None, process: str
         return found
 
 
-def _spans() -> Callable[[], tuple[bytes, bytes] | None] | None:
-    """A function that gives the identities of OpenTelemetry's present span, if that is installed."""
-    if "opentelemetry.trace" not in sys.modules and importlib.util.find_spec("opentelemetry") is None:
+def _span() -> tuple[bytes, bytes] | None:
+    """The identities of OpenTelemetry's present trace and span. Without its module there are none."""
+    module = sys.modules.get("opentelemetry.trace")
+    if module is None:
         return None
-    try:
-        from opentelemetry.trace import get_current_span
-    except ImportError:
+    span = module.get_current_span().get_span_context()
+    if not span.is_valid:
         return None
-
-    def identities() -> tuple[bytes, bytes] | None:
-        span = get_current_span().get_span_context()
-        if not span.is_valid:
-            return None
-        return span.trace_id.to_bytes(16, "big"), span.span_id.to_bytes(8, "big")
-
-    return identities
+    return span.trace_id.to_bytes(16, "big"), span.span_id.to_bytes(8, "big")
 
 
 class Handler(logging.Handler):
@@ -140,9 +132,10 @@ class Handler(logging.Handler):
         self._writer = writer(source, domain=domain, process=process)
         named = dict(variables) if isinstance(variables, Mapping) else {variable.name: variable for variable in variables}
         self._variables = list(named.items())
-        self._trace = _spans() if trace else None
+        self._trace = _span if trace else None
         self._native = RecordHandler(
-            self._writer, self.filters, self._slow, logging.LogRecord, _STANDARD, _KNOWN, _current.get, self._trace,
+            self._writer, self.filters, self._slow, logging.LogRecord, _STANDARD, _KNOWN, _current.get,
+            None if self._trace is None else (sys.modules, self._trace),
             [(name, variable.get) for name, variable in self._variables],
         )
         # A function of the library in the place of the method: it needs no lock, and filters are read by it.
@@ -267,7 +260,7 @@ class StructlogProcessor:
 
     def __init__(self, source: str | None = None, *, domain: str | None = None, process: str | None = None, trace: bool = True):
         self._writer = writer(source, domain=domain, process=process)
-        self._trace = _spans() if trace else None
+        self._trace = _span if trace else None
 
     def __call__(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
         import structlog

@@ -113,7 +113,7 @@ impl EventAttribute {
     }
 }
 
-/// What became of a push: the kinds of its event, its number, and the number of readers.
+/// Returns the kinds of a pushed event, its number, and the number of readers.
 fn told(pushed: Pushed) -> (String, u64, usize) {
     let kinds = if pushed.kinds.is_empty() { String::new() } else { pushed.kinds.to_string() };
     (kinds, pushed.number, pushed.readers)

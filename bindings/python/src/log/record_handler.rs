@@ -32,8 +32,9 @@ pub struct RecordHandler {
     known: HashSet<String>,
     /// Returns the context of the call, as (path, names, values), or None.
     context: Py<PyAny>,
-    /// Returns the identities of a span and its trace, or None; or is None.
-    trace: Option<Py<PyAny>>,
+    /// The modules that Python has loaded, and the function that returns the identities of a trace and its span, or None. It
+    /// is called in programs that use OpenTelemetry.
+    trace: Option<(Py<PyDict>, Py<PyAny>)>,
     /// Context variables of the program whose values become data.
     variables: Vec<(Py<PyString>, Py<PyAny>)>,
 }
@@ -50,7 +51,7 @@ impl RecordHandler {
         standard: Vec<Py<PyString>>,
         known: HashSet<String>,
         context: Py<PyAny>,
-        trace: Option<Py<PyAny>>,
+        trace: Option<(Py<PyDict>, Py<PyAny>)>,
         variables: Vec<(Py<PyString>, Py<PyAny>)>,
     ) -> RecordHandler {
         RecordHandler { writer, filters, slow, record_class, standard, known, context, trace, variables }
@@ -113,8 +114,10 @@ impl RecordHandler {
         name_thread(attributes)?;
         let call = Call { level, name, path: file, line, function, text: message, data, context: path };
         let trace = match &self.trace {
-            Some(trace) => trace.bind(py).call0()?.extract::<Option<([u8; 16], [u8; 8])>>()?,
-            None => None,
+            Some((modules, trace)) if modules.bind(py).contains(intern!(py, "opentelemetry.trace"))? => {
+                trace.bind(py).call0()?.extract::<Option<([u8; 16], [u8; 8])>>()?
+            }
+            _ => None,
         };
         let is_plain = trace.is_none() && call.data.len() < ARGUMENTS_MAX;
         if !(is_plain && number.is_some_and(|number| writer.write_call(number, &call))) {
