@@ -11,8 +11,11 @@ if [ "${1:-}" = --release ]; then
   cargo build --locked --release --package tampu-cli >&2
   cargo build --locked --release --package tampu-python >&2
 else
-  # The same crates as in the tests, so with the same features; without the benches, which bring foreign software.
-  cargo build --locked ${TAMPU_FEATURES:-} --workspace --exclude tampu-benches >&2
+  # The same crates with the same features as in the tests, so that nothing is compiled twice: naming a test brings in the
+  # dependencies of tests, and macros built for their own sake would not be those of the other crates. The benches bring
+  # foreign software.
+  cargo build --locked ${TAMPU_FEATURES:-} --workspace --exclude tampu-benches --exclude tampu-macros --lib --bins \
+    --test structure >&2
 fi
 package=$target/$profile/python
 rm -rf "$package/tampu"

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 
+import hub as peers
 import numpy
 import pytest
 
@@ -293,14 +294,20 @@ time.sleep(600)
             reasons.append(one.reason)
 
 
+def state_of(process):
+    """What the kernel says of the first thread of a process: R runs, S waits."""
+    with open(f"/proc/{process}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
 def test_a_waiting_program_can_be_interrupted_and_ends_in_order(place):
     program = place.python(
         """
 import tampu.event
 client = tampu.event.Client("py/waits")
 events = client.subscribe("t/nobody/py/x")
-print("waits", flush=True)
 try:
+    print("waits", flush=True)
     events.next()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -308,6 +315,7 @@ except KeyboardInterrupt:
         stdout=subprocess.PIPE,
     )
     assert program.stdout.readline() == "waits\n"
+    peers.until("a program that waits", lambda: state_of(program.pid) == "S")
     program.send_signal(signal.SIGINT)
     out, _ = program.communicate(timeout=30)
     assert (out, program.returncode) == ("interrupted\n", 0)
