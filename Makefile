@@ -65,6 +65,15 @@ java: ## build and test the modules for Java, and put them into Maven's local re
 	@mvn -q -B -ntp -f bindings/java/pom.xml -Dbuild.root="$(CARGO_TARGET_DIR)/java" install
 	@echo "installed in Maven's local repository: org.tampu:tampu, tampu-slf4j, tampu-logback, tampu-log4j"
 
+.PHONY: wheel
+wheel: need ## build the Python package, optimised, with the command `tampu` in it
+	@scripts/need.sh python
+	@scripts/wheel.sh
+
+.PHONY: python
+python: wheel ## build the Python package, and test it in a new environment that has the wheel only
+	@scripts/test-wheel.sh $(ARGS)
+
 .PHONY: test
 test: need ## every test that needs no foreign server (10 minutes from nothing on 2 cores)
 	@cargo test $(CARGO_FLAGS) $(FEATURES)
@@ -216,11 +225,6 @@ soak: release ## all attacks at once with random faults, MINUTES (30) long, whil
 .PHONY: fuzz
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60) or FUZZ_RUNS inputs
 	@scripts/fuzz.sh $(TARGETS)
-
-.PHONY: wheel
-wheel: need ## build the Python package, optimised, with the command `tampu` in it
-	@scripts/need.sh python
-	@scripts/wheel.sh
 
 .PHONY: test-python
 test-python: need ## the tests of the Python package, beside real hubs (part of make test-all)
