@@ -32,7 +32,7 @@ use tampu_types::Domain;
 use crate::failure::raised;
 
 /// Joins the bus of a domain, by default that of the environment.
-fn join(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<Participant> {
+pub fn join(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<Participant> {
     let mut settings = Settings::from_env().map_err(raised)?;
     if let Some(domain) = domain {
         settings = settings.in_domain(Domain::new(domain).map_err(raised)?);

@@ -5,6 +5,7 @@
 //! |-|-|
 //! | log records: from Python's `logging` into the rings | [`log`] |
 //! | attribute events: servers and clients | [`event`] |
+//! | questions to the archives, answered by tables | [`question`] |
 //! | errors as Python's exceptions | [`failure`] |
 //!
 //! Python code runs on Python's threads only. The crates' own threads put their news where a Python thread fetches them.
@@ -13,6 +14,7 @@
 mod event;
 mod failure;
 mod log;
+mod question;
 
 use pyo3::prelude::*;
 
@@ -23,10 +25,11 @@ mod native {
     use crate::{
         event::{
             client::{EventClient, EventColumns, EventStream, LatestEvents},
-            received::{Elements, ReceivedEvent},
+            received::{Elements, EventArray, ReceivedEvent},
             server::{EventAttribute, EventServer},
         },
         failure::TampuError,
         log::{record_handler::RecordHandler, writer::LogWriter},
+        question::AnswerTable,
     };
 }

@@ -20,9 +20,13 @@ from collections import deque
 from types import TracebackType
 from typing import Any, AsyncIterator, Callable, Iterable, Iterator, Mapping, NamedTuple
 
-from ._native import Event, EventAttribute, EventClient, EventColumns, EventServer, EventStream, LatestEvents
+from ._native import Event, EventAttribute, EventClient, EventColumns, EventServer, EventStream, LatestEvents, Table, View
+from ._when import When, nanoseconds
 
-__all__ = ["Attribute", "Batch", "Batches", "Client", "Event", "Latest", "Pushed", "Receipt", "Server", "Subscription"]
+__all__ = [
+    "Attribute", "Batch", "Batches", "Client", "Event", "Latest", "Pushed", "Receipt", "Server", "Subscription", "Table",
+    "View", "history",
+]  # fmt: skip
 
 #: Types of Python and numpy, and the data types that they stand for.
 _TYPES = {
@@ -411,3 +415,23 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
+
+
+def history(
+    *attributes: str,
+    since: When | None = None,
+    until: When | None = None,
+    kinds: Iterable[str] = (),
+    newest_first: bool = False,
+    limit: int | None = None,
+    domain: str | None = None,
+    timeout: float = 30.0,
+) -> Table:
+    """Events of these attributes that the hub keeps, the oldest first; names, or patterns with ``*`` and ``?``.
+
+    Gaps and reports about sources are rows too. ``timeout`` is for each part of the answer, in seconds.
+    """
+    asked: dict[str, Any] = {"attributes": list(attributes), "kinds": list(kinds), "newest_first": newest_first}
+    optional = {"since": nanoseconds(since), "until": nanoseconds(until), "limit": limit}
+    asked.update((name, value) for name, value in optional.items() if value is not None)
+    return Table.of_history(json.dumps(asked), domain, timeout)

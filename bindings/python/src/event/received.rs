@@ -1,6 +1,9 @@
 //! One event, as Python gets it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use pyo3::{
     IntoPyObjectExt,
@@ -58,6 +61,11 @@ impl ReceivedEvent {
             None => objects(py, value, reading.shape, &self.update.attribute.config.labels)?,
         };
         Ok(self.value.get_or_init(|| made.unbind()).bind(py).clone())
+    }
+
+    /// Returns a view of the value for a `with` block.
+    fn view(of: Py<ReceivedEvent>) -> EventArray {
+        EventArray { event: of, is_open: AtomicBool::new(true) }
     }
 
     /// Quality of the value: valid, invalid, alarm, changing or warning; None without a reading.
@@ -133,6 +141,43 @@ impl ReceivedEvent {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("<Event {} {} = {}>", self.name(), self.reason(), self.value(py)?.repr()?))
+    }
+}
+
+/// The value of an event for the length of a `with` block.
+///
+/// The client copies a batch out of shared memory, checks that the copy is whole, and hands it out afterwards. So no
+/// writer reaches the memory of an event, and `valid` is always true. It is here so that programs stay right with a
+/// transport that lends its memory.
+#[pyclass(frozen, name = "View", module = "tampu._native")]
+pub struct EventArray {
+    event: Py<ReceivedEvent>,
+    is_open: AtomicBool,
+}
+
+#[pymethods]
+impl EventArray {
+    /// The value, as that of the event; only within the block.
+    #[getter]
+    fn array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.is_open.load(Relaxed) {
+            return Err(raised("the view has ended; use it within its `with` block, or copy the array there"));
+        }
+        self.event.get().value(py)
+    }
+
+    /// True if nobody has written to the memory so far.
+    #[getter]
+    fn valid(&self) -> bool {
+        true
+    }
+
+    fn __enter__(of: Py<EventArray>) -> Py<EventArray> {
+        of
+    }
+
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _at: &Bound<'_, PyAny>) {
+        self.is_open.store(false, Relaxed);
     }
 }
 
