@@ -263,10 +263,11 @@ def test_acknowledged_events_have_receipts(both):
             time.sleep(0.01)
         while True:
             receipt = attribute.push_acknowledged(2.0, timeout=30)
-            if receipt.got:
+            # The history of the hub may be a receiver before the client is.
+            if "py/client" in receipt.got:
                 break
-            assert time.monotonic() < end
-        assert "py/client" in receipt.got and receipt.missing == []
+            assert time.monotonic() < end, receipt
+        assert receipt.missing == []
 
 
 def test_a_killed_server_is_told(place, both):

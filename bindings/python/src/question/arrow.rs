@@ -70,7 +70,7 @@ impl Drop for ArrowArrayStream {
     }
 }
 
-/// What a stream owns.
+/// Property of a stream.
 struct Stream {
     schema: Schema,
     batches: std::vec::IntoIter<Arc<Batch>>,
@@ -129,7 +129,7 @@ unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
     }
 }
 
-/// What a schema owns: its children.
+/// Property of a schema: its children.
 struct SchemaOwner {
     children: Vec<*mut ArrowSchema>,
 }
@@ -165,7 +165,7 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     }
 }
 
-/// What an array owns: its share of the batch, the list of its buffers, its children.
+/// Property of an array: its share of the batch, the list of its buffers, its children.
 struct ArrayOwner {
     _batch: Arc<Batch>,
     buffers: Vec<*const c_void>,
