@@ -6,7 +6,8 @@ target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 venv=$(scripts/venv.sh bindings/python/requirements.txt)
 export PATH=$venv/bin:$PATH
 cargo build --locked --release --package tampu-cli
-data=bindings/python/tampu.data
+# Maturin looks for the files of a wheel in a folder with the name of the module.
+data=bindings/python/tampu._native.data
 trap 'rm -rf "$data"' EXIT
 install -D -m 755 "$target/release/tampu" "$data/scripts/tampu"
 rm -rf "$target/wheels"
