@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import tampu
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -23,9 +25,9 @@ def test_the_examples_of_the_pages_run(place):
 
 
 def test_the_package_has_its_types(tmp_path):
-    package = next(pathlib.Path(path) / "tampu" for path in sys.path if (pathlib.Path(path) / "tampu" / "py.typed").exists())
-    source = package / "__init__.py"
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(source.resolve().parent)]
+    assert (pathlib.Path(tampu.__file__).parent / "py.typed").exists()
+    source = ROOT / "bindings" / "python" / "python" / "tampu"
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(source)]
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert done.returncode == 0, done.stdout
 
