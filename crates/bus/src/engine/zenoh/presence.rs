@@ -38,6 +38,8 @@ pub(super) const RETURN: Duration = Duration::from_millis(1_500);
 
 /// Longest wait for the end of the keys that are announced at the beginning of a watch.
 const CATCHING_UP: Duration = Duration::from_secs(5);
+/// Number of questions for this end, at most, if their answers end before they are asked.
+const QUESTIONS: usize = 20;
 
 /// Announced key of the engine.
 pub(super) struct Announcement {
@@ -88,8 +90,24 @@ impl Watch {
     /// the answer to a question asked after the watch began comes after the first keys. The question is about a key that
     /// nobody announces, because its answer would hold all keys once more. A session that knows the keys already, from
     /// another watch, reports them in its own time: then the answer brings them.
+    ///
+    /// The keys that the session knows are delivered by the thread that asks, and the end by the thread that reads from the
+    /// node. If the end overtakes them, they are lost. So an answer that ended before the question returned does not count.
     fn ask_for_end(&self, link: &Link) {
-        let Some(call) = self.caught_up.lock().take() else { return };
+        let Some(mut call) = self.caught_up.lock().take() else { return };
+        for _ in 0..QUESTIONS {
+            let answer = Arc::new(Answer::new(self.inbox.clone()));
+            self.ask(link, answer.clone());
+            match answer.returned(call) {
+                Ok(()) => return,
+                Err(early) => call = early,
+            }
+        }
+        self.inbox.put(Note::CaughtUp(call));
+    }
+
+    /// Asks for the announced keys. If the question cannot be asked, the answer has ended.
+    fn ask(&self, link: &Link, answer: Arc<Answer>) {
         let pattern = link.key(&self.pattern);
         let asked = if self.is_new && link.is_owned() { before_wildcards(&pattern) } else { pattern.clone() };
         let (inbox, watch, generation) = (self.inbox.clone(), self.number, link.generation);
@@ -98,17 +116,45 @@ impl Watch {
                 inbox.put(Note::Token { watch, generation, key, here: true });
             }
         };
-        let (inbox, call) = (self.inbox.clone(), Mutex::new(Some(call)));
-        let handler = CallbackDrop {
-            callback: noted,
-            drop: move || {
-                if let Some(call) = call.lock().take() {
-                    inbox.put(Note::CaughtUp(call));
-                }
-            },
-        };
-        // If the question cannot be asked, dropping its handler has put the note.
+        let handler = CallbackDrop { callback: noted, drop: move || answer.ended() };
         drop(link.session.liveliness().get(asked).timeout(CATCHING_UP).with(handler).wait());
+    }
+}
+
+/// Answer to a question for announced keys. It counts if it ends after the question has returned.
+struct Answer {
+    inbox: Arc<Inbox>,
+    stage: Mutex<Stage>,
+}
+
+enum Stage {
+    /// The question has not returned.
+    Asking,
+    /// The question has returned. This is called at the end of the answer.
+    Asked(CaughtUp),
+    Ended,
+}
+
+impl Answer {
+    fn new(inbox: Arc<Inbox>) -> Answer {
+        Answer { inbox, stage: Mutex::new(Stage::Asking) }
+    }
+
+    /// Notes that the question has returned. Gives the call back if the answer ended before.
+    fn returned(&self, call: CaughtUp) -> Result<(), CaughtUp> {
+        let mut stage = self.stage.lock();
+        if matches!(*stage, Stage::Ended) {
+            return Err(call);
+        }
+        *stage = Stage::Asked(call);
+        Ok(())
+    }
+
+    /// Notes that all of the answer has been delivered.
+    fn ended(&self) {
+        if let Stage::Asked(call) = std::mem::replace(&mut *self.stage.lock(), Stage::Ended) {
+            self.inbox.put(Note::CaughtUp(call));
+        }
     }
 }
 
