@@ -36,7 +36,7 @@ READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "get
 OWN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "endSessions", "changePassword"}
 OF_USER = {"listNotifyRules", "addNotifyRule", "removeNotifyRule", "testNotifyRule", "setQuietHours", "dropQuietHours"}
 SENDS = {"upload", "dropUpload"}
-OPEN = {"whoami", "explainRights", "openapi", "search", "exportSearch", "atomFeed", "calendar", "listBooks", "login", "beginOwner"}
+OPEN = {"whoami", "gateway", "explainRights", "openapi", "search", "exportSearch", "atomFeed", "calendar", "listBooks", "login", "beginOwner"}
 # Streams are read by `ends`; a logout is about the cookie of the request.
 LEFT = {"streamSearch", "logout"}
 KNOWN = ADMIN | BOOK_ADMIN | WRITES | READS | OWN | OF_USER | SENDS | OPEN | LEFT

@@ -72,7 +72,10 @@ export class Publisher {
     return this.refusals.splice(0);
   }
 
-  /** Waits until all samples below this number are written, delivered or kept. */
+  /**
+   * Waits until all samples below this number are written, delivered or kept. The readers that are there confirm a
+   * delivery: without one this waits for the next.
+   */
   reached(until = this.count, grade: Grade = "written"): Promise<void> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ until, grade, resolve, reject });
