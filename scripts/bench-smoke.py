@@ -24,7 +24,7 @@ BENCHES = [
     ["bench-qos.py", "--seconds", "1", "--only", "cache", "--json"],
     ["bench-gateway", "--seconds", "0.5", "--sessions", "50", "--json"],
     # The peers' tests have built the library without optimisation.
-    ["bench-clients.py", "--seconds", "0.5", "--rounds", "1", "--library", os.path.join(TARGET, "debug"), "--json"],
+    ["bench-clients.py", "--seconds", "0.5", "--rounds", "1", "--elements", "23", "--library", os.path.join(TARGET, "debug"), "--json"],
     ["bench-call", "--calls", "500", "--rounds", "1", "--records", "5000", "--seconds", "0.3", "--json"],
 ]
 

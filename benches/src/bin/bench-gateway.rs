@@ -142,7 +142,10 @@ impl Hub {
     /// Returns the process of the gateway.
     fn gateway(&self) -> Done<u32> {
         let pid = self.0.id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        // Each thread has the list of the processes that it started.
+        let threads = fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+        let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+        let children = lists.collect::<Vec<_>>().join(" ");
         let is_gateway = |pid: &u32| {
             fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.windows(8).any(|part| part == b"\0gateway"))
         };

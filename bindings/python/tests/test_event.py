@@ -319,7 +319,10 @@ def state_of(process):
 def test_a_waiting_program_can_be_interrupted_and_ends_in_order(place):
     program = place.python(
         """
+import signal
 import tampu.event
+# A test that runs in the background of a shell inherits that it is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 client = tampu.event.Client("py/waits")
 events = client.subscribe("t/nobody/py/x")
 try:
