@@ -19,7 +19,7 @@ from hub import Place
 
 BURST, ROUNDS = 2000, 60
 
-# What is logged: the call, with its arguments and extras.
+# The call that is logged, with its arguments and extras.
 CALLS = {
     "text alone": ("on source", (), None),
     "two arguments": ("antenna %s at %.1f deg", ("DV01", 269.94), None),

@@ -19,7 +19,7 @@ def test_the_examples_of_the_pages_run(place):
             place.finish(code)
             count += 1
     assert count >= 5
-    # What the first example says it does.
+    # The first example does as the page says.
     found = [record for record in place.records("CONTROL/DV01") if record["message"] == "antenna DV01 on source"]
     assert found and found[0]["data"] == [{"name": "elevation", "value": "62.5"}]
 

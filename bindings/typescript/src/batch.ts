@@ -11,7 +11,7 @@ export interface Batch {
   stream: number;
   /** Number of the first sample. */
   first: bigint;
-  /** When the first sample was handed to the writer, and when the batch was sealed. */
+  /** Times at which the first sample was handed to the writer, and at which the batch was sealed. */
   acquired: Nanos;
   sent: Nanos;
   domain: string;

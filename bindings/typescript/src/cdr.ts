@@ -80,7 +80,7 @@ export class CdrReader {
     return UTF8.decode(octets.subarray(0, length - 1));
   }
 
-  /** Whether an optional member follows. */
+  /** Returns true if an optional member follows. */
   present(): boolean {
     return this.u8() !== 0;
   }

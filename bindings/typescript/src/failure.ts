@@ -6,7 +6,7 @@ export class Failure extends Error {
     /** `denied`, `limit`, `bad`, `unanswered`, ...; `closed` after the end of the session. */
     readonly code: string,
     message: string,
-    /** What the access hook says, with code `denied`. */
+    /** Words of the access hook, with code `denied`. */
     readonly denied?: unknown,
   ) {
     super(message);

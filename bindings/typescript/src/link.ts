@@ -26,7 +26,7 @@ export interface ConnectOptions {
   domain?: string;
   /** Makes the connection; the default is the platform's `WebSocket`. */
   socket?: (url: string, protocol: string) => Socket;
-  /** Whether to connect again when the connection breaks; true if absent. */
+  /** Connects again when the connection breaks; true if absent. */
   reconnect?: boolean;
   /** Told when the connection breaks, and when it is there again. */
   onConnection?: (state: "connected" | "broken" | "resumed" | "new session", why?: string) => void;
@@ -53,7 +53,7 @@ const PAUSES = { first: 100, longest: 2000 };
 const PROTOCOL = "tampu-gateway-1";
 const OPEN = 1;
 
-/** What a link tells its session. */
+/** Calls of a link to its session. */
 export interface LinkUser {
   frame(frame: Frame): void;
   /** A session began that knows nothing of the one before. */

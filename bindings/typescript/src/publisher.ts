@@ -2,7 +2,7 @@
 import { encodeReading, type Reading } from "./event.js";
 import { Failure } from "./failure.js";
 
-/** What became of samples: numbers below which all are written, acknowledged by all reliable readers, stored on a disk. */
+/** Fate of samples: numbers below which all are written, acknowledged by all reliable readers, stored on a disk. */
 export interface Receipt {
   written: bigint;
   delivered: bigint | null;
@@ -62,7 +62,7 @@ export class Publisher {
     return this.publish(readings.map(encodeReading), true);
   }
 
-  /** What is known of the samples so far. */
+  /** The last receipt for the samples. */
   get receipts(): Receipt {
     return this.receipt;
   }

@@ -53,7 +53,7 @@ export class Session {
     return session;
   }
 
-  /** What the hub said of itself and of the session. */
+  /** The hub's words about itself and the session. */
   get welcome(): Welcome {
     if (!this.connection.welcome) {
       throw new Failure("closed", "there is no session");

@@ -58,7 +58,7 @@ export type EventItem =
   | { kind: "event"; attribute: AttributeInfo; reason: "first" | "update" | "resumed"; missed: boolean; sent: Nanos; received: Nanos; reading: EventReading }
   | { kind: "notice"; attribute: AttributeInfo; reason: string; missed: null | "unknown" | [string, string] };
 
-/** Where a subscription begins. */
+/** Beginning of a subscription. */
 export type From = "now" | "held" | { last: number } | { positions: [string, number, string][] };
 
 export interface TopicOptions {
@@ -92,7 +92,7 @@ export interface Subscribed {
   end(why?: Failure): void;
 }
 
-/** What a subscription asks of its session. */
+/** Calls of a subscription to its session. */
 export interface Opener {
   credit(subscription: Subscribed, total: bigint): void;
   close(subscription: Subscribed): void;

@@ -216,7 +216,7 @@ impl GatewayClient {
                 }
                 Kind::Bye => return Err(GatewayError::Ended(serde_json::from_slice(&self.input[body]).unwrap_or_default())),
                 kind if !kind.is_counted() => return Err(GatewayError::Protocol(format!("{} came", kind.name()))),
-                // A repetition.
+                // A frame that came before, sent again after a reconnect.
                 _ if header.number <= self.received => {}
                 _ if header.number != self.received + 1 => {
                     let wanted = self.received + 1;
