@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# python-package.sh [--release]: builds the package `tampu` of Python where the other build products are, and prints the directory
-# that holds it, for PYTHONPATH. The product is built with it, in one go, so that nothing is compiled twice.
+# python-package.sh [--release | TARGET...]: builds the package `tampu` of Python where the other build products are, and prints the directory
+# that holds it, for PYTHONPATH. TARGET is what cargo shall build besides, as `--example NAME`. The product is built with it, in one go, so that nothing is compiled twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
@@ -15,7 +15,7 @@ else
   # dependencies of tests, and macros built for their own sake would not be those of the other crates. The benches bring
   # foreign software.
   cargo build --locked ${TAMPU_FEATURES:-} --workspace --exclude tampu-benches --exclude tampu-macros --lib --bins \
-    --test structure >&2
+    --test structure "$@" >&2
 fi
 package=$target/$profile/python
 rm -rf "$package/tampu"

@@ -21,6 +21,9 @@ def npm(*arguments):
     return done.stdout
 
 
+# Options of the compiler for programs that use the package.
+STRICT = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext", "--types", "node"]
+
 # What each program of the page prints, in their order.
 SHOWN = ["Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: "]
 
@@ -37,8 +40,7 @@ def programs(place, socket):
     for name, code in zip(names, found):
         (directory / f"{name}.ts").write_text(code)
     npm("run", "build")
-    options = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext", "--types", "node"]
-    npm("exec", "--", "tsc", *options, *(str(directory / f"{name}.ts") for name in names))
+    npm("exec", "--", "tsc", *STRICT, *(str(directory / f"{name}.ts") for name in names))
     place.run("log", "send", "--level", "warning", "--acknowledged", "kept", "cable wrap")
     for name, wanted in zip(names, SHOWN):
         environment = {**place.environment, "TAMPU_GATEWAY": str(socket)}

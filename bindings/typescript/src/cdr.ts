@@ -129,15 +129,19 @@ export class CdrWriter {
   }
 
   u8(value: number): void {
-    this.view.setUint8(this.room(1, 1), value);
+    // The room first: it may replace the view.
+    const at = this.room(1, 1);
+    this.view.setUint8(at, value);
   }
 
   u32(value: number): void {
-    this.view.setUint32(this.room(4, 4), value, true);
+    const at = this.room(4, 4);
+    this.view.setUint32(at, value, true);
   }
 
   u64(value: bigint): void {
-    this.view.setBigUint64(this.room(8, 4), BigInt.asUintN(64, value), true);
+    const at = this.room(8, 4);
+    this.view.setBigUint64(at, BigInt.asUintN(64, value), true);
   }
 
   octets(octets: ArrayLike<number>): void {

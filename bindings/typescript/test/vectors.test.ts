@@ -62,6 +62,17 @@ test("events are read, and readings are written as other writers write them", ()
   decodeEvent(bytesOf("event/future-event.hex"));
 });
 
+test("readings of every length are written as they are read", () => {
+  // The writer's memory grows on the way, at each of its steps once.
+  for (let length = 0; length < 600; length += 1) {
+    const elements = ["x".repeat(length), "", "end"];
+    const value: Value = { type: "DevString", format: "spectrum", x: 3, y: 0, elements };
+    assert.deepEqual(decodeEvent(encodeReading({ value })).value, value);
+    const encoded: Value = { type: "DevEncoded", format: "scalar", x: 1, y: 0, elements: new Uint8Array(length), encoding: "x".repeat(length) };
+    assert.deepEqual(decodeEvent(encodeReading({ value: encoded })).value, encoded);
+  }
+});
+
 test("an event that is cut is refused", () => {
   const whole = bytesOf("event/v1-error.hex");
   for (let length = 0; length < whole.length; length += 1) {
