@@ -115,6 +115,11 @@ class Driver:
         self.until(f"the end of {do} {members.get('name', '')}", lambda: any(line["line"] == "done" for line in self.lines))
         return [line for line in self.lines if line["line"] != "done"]
 
+    def kill(self):
+        """Kills the driver, as `kill -9`."""
+        self.process.kill()
+        self.process.wait()
+
     def end(self):
         """Ends the driver in order; returns its exit code."""
         self.send("end")

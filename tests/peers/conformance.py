@@ -2,6 +2,7 @@
 """The conformance kit: a driver in each language publishes and logs, each follows all others, and what arrives is compared.
 
 It prints a matrix for events and one for logs: who publishes, who reads, and how many values arrived as they were pushed.
+Then drivers are stopped and killed, and the hub is killed, while values are published.
 tests/conformance/README.md has the protocol of the drivers.
 """
 
@@ -13,35 +14,16 @@ from hub import Place, check, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
 import drivers  # noqa: E402
+import faults  # noqa: E402
+import kit  # noqa: E402
 import values  # noqa: E402
 
 LEVELS = ["Trace", "Delouse", "Debug", "Info", "Notice", "Warning", "Error", "Critical", "Alert", "Emergency"]
 KEYS = ["type", "format", "x", "y", "elements", "quality"]
 
 
-def matrix(title, readers, rows):
-    """Prints a matrix: a row for each publisher, a cell for each reader."""
-    print(f"  {title}")
-    print("  " + "publishes \\ reads".ljust(20) + "".join(reader.rjust(12) for reader in readers))
-    for publisher, cells in rows.items():
-        print("  " + publisher.ljust(20) + "".join(cells[reader].rjust(12) for reader in readers), flush=True)
-
-
-class Kit:
-    """A hub and a driver for each language."""
-
-    def __init__(self, place, commands):
-        self.place = place
-        self.commands = commands
-        self.drivers = {}
-        for language in commands:
-            self.start(language)
-        for driver in self.drivers.values():
-            driver.until("it is ready", lambda: any(line["line"] == "ready" for line in driver.lines))
-
-    def start(self, language):
-        """Starts the driver of a language; it is not awaited."""
-        self.drivers[language] = drivers.Driver(self.place, language, self.commands[language])
+class Values(kit.Kit):
+    """Every value and every record, from each to each."""
 
     def events(self):
         """Every data type in every format, from each to each."""
@@ -54,7 +36,7 @@ class Kit:
                     before = rows[publisher][reader]
                     rows[publisher][reader] = (before[0] + right, before[1] + total)
         shown = {publisher: {reader: f"{right}/{total}" for reader, (right, total) in cells.items()} for publisher, cells in rows.items()}
-        matrix("events: values that arrived exactly as they were pushed, in order", list(self.drivers), shown)
+        kit.matrix("events: values that arrived exactly as they were pushed, in order", list(self.drivers), shown)
         for line in wrong[:20]:
             print(f"    {line}")
         check("every value of every type and format arrived at every reader, once and in order", not wrong)
@@ -129,7 +111,7 @@ class Kit:
                 found = [{**line, "data": list(zip(line["names"], line["values"]))} for line in lines if line["line"] == "record"]
                 mine = [line for line in found if line["process"] == process and "日本" in line["message"]]
                 rows[writer][reader] = self.compare(writer, reader, mine, expected, wrong)
-        matrix("logs: records that arrived exactly as they were logged", [*readers, "tampu log"], rows)
+        kit.matrix("logs: records that arrived exactly as they were logged", [*readers, "tampu log"], rows)
         for line in wrong[:20]:
             print(f"    {line}")
         check("every record of every level with its data was read by all, once and in order", not wrong)
@@ -160,11 +142,14 @@ def main():
     commands, directory = drivers.build()
     place = Place("conformance")
     try:
-        place.up()
-        kit = Kit(place, commands)
-        kit.events()
-        kit.logs()
-        for driver in kit.drivers.values():
+        hub = place.up()
+        all_drivers = Values(place, hub, commands)
+        all_drivers.events()
+        all_drivers.logs()
+        faults.pauses(all_drivers)
+        faults.kills(all_drivers)
+        faults.restart(all_drivers)
+        for driver in all_drivers.drivers.values():
             check(f"{driver.language} ends well", driver.end() == 0)
     finally:
         place.close()

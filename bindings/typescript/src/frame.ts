@@ -107,6 +107,16 @@ export function samplesBody(samples: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
+/** The number of samples in such a body. */
+export function samplesIn(body: Uint8Array): number {
+  const view = new DataView(body.buffer, body.byteOffset, body.length);
+  let count = 0;
+  for (let at = 0; at < body.length; at += 4 + Math.ceil(view.getUint32(at, true) / 4) * 4) {
+    count++;
+  }
+  return count;
+}
+
 /** The body of ASK. */
 export function askBody(service: string, question: Uint8Array, timeoutMs: number, all: boolean): Uint8Array {
   const name = TO_UTF8.encode(service);

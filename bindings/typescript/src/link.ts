@@ -56,8 +56,8 @@ const OPEN = 1;
 /** Calls of a link to its session. */
 export interface LinkUser {
   frame(frame: Frame): void;
-  /** A session began that knows nothing of the one before. */
-  renewed(): void;
+  /** A session began that knows nothing of the one before, whose hub had not acknowledged these frames. */
+  renewed(left: Frame[]): void;
   ended(why: Failure): void;
 }
 
@@ -214,11 +214,12 @@ export class Link {
       this.settle = undefined;
       return;
     }
+    const left = this.kept.map((kept) => decodeFrame(kept.bytes));
     this.kept = [];
     this.lastSent = 0n;
     this.received = 0n;
     this.options.onConnection?.("new session");
-    this.user.renewed();
+    this.user.renewed(left);
   }
 
   private tick(): void {

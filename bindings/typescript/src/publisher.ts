@@ -34,13 +34,20 @@ interface Told {
   refused?: [string, string][];
 }
 
+const NOTHING: Receipt = { written: 0n, delivered: null, kept: null, readers: 0 };
+
 type Grade = "written" | "delivered" | "kept";
 
 export class Publisher {
   id = 0;
-  /** Samples that were published in this session. */
+  /** Samples that were published. */
   private count = 0n;
-  private receipt: Receipt = { written: 0n, delivered: null, kept: null, readers: 0 };
+  /** The number of the first sample in this session of the hub: its receipts count from there. */
+  private base = 0n;
+  private receipt: Receipt = NOTHING;
+  /** The last receipt of the session before this one. */
+  private before: Receipt = NOTHING;
+  private uncertain: Failure | undefined;
   private refusals: { index: bigint; why: string }[] = [];
   private waiting: { until: bigint; grade: Grade; resolve: () => void; reject: (why: Failure) => void }[] = [];
 
@@ -89,22 +96,37 @@ export class Publisher {
   }
 
   told(told: Told): void {
-    const number = (text: string | null) => (text === null ? null : BigInt(text));
-    this.receipt = { written: BigInt(told.written), delivered: number(told.delivered), kept: number(told.kept), readers: told.readers };
-    this.refusals.push(...(told.refused ?? []).map(([index, why]) => ({ index: BigInt(index), why })));
+    const number = (text: string | null) => (text === null ? null : this.base + BigInt(text));
+    const [written, delivered, kept] = [this.base + BigInt(told.written), number(told.delivered), number(told.kept)];
+    this.receipt = { written, delivered, kept, readers: told.readers };
+    this.refusals.push(...(told.refused ?? []).map(([index, why]) => ({ index: this.base + BigInt(index), why })));
     this.settle();
   }
 
-  /** In another session nothing is known of what had no receipt. */
-  forgotten(why: Failure): void {
+  /** The hub knows nothing of this session. The last samples are published again; of those before them nothing more will be heard. */
+  beganAnew(again: number, why: Failure): void {
+    this.before = this.receipt;
+    this.base = this.count - BigInt(again);
+    this.receipt = { ...NOTHING, written: this.before.written };
+    this.uncertain = why;
+    this.settle();
+  }
+
+  /** Nothing more is published, and no receipt comes. */
+  end(why: Failure): void {
     this.waiting.splice(0).forEach((one) => one.reject(why));
-    this.count = 0n;
-    this.receipt = { written: 0n, delivered: null, kept: null, readers: 0 };
   }
 
   private settle(): void {
-    const isReached = (one: { until: bigint; grade: Grade }) => (this.receipt[one.grade] ?? -1n) >= one.until;
-    this.waiting.filter(isReached).forEach((one) => one.resolve());
-    this.waiting = this.waiting.filter((one) => !isReached(one));
+    for (const one of this.waiting.splice(0)) {
+      const receipt = one.until > this.base ? this.receipt : this.before;
+      if ((receipt[one.grade] ?? -1n) >= one.until) {
+        one.resolve();
+      } else if (this.uncertain && one.until <= this.base) {
+        one.reject(this.uncertain);
+      } else {
+        this.waiting.push(one);
+      }
+    }
   }
 }

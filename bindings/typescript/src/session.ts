@@ -1,7 +1,7 @@
 /** A session with a hub: subscriptions, publishers and questions over one connection. */
 import { incarnationOf } from "./batch.js";
 import { Failure } from "./failure.js";
-import { askBody, jsonBody, jsonOf, Kind, numberBody, samplesBody, type Frame } from "./frame.js";
+import { askBody, jsonBody, jsonOf, Kind, numberBody, samplesBody, samplesIn, type Frame } from "./frame.js";
 import { Link, type ConnectOptions, type LinkUser, type Welcome } from "./link.js";
 import { Publisher, type AttributeDeclaration, type TopicDeclaration } from "./publisher.js";
 import { AsyncQueue } from "./queue.js";
@@ -41,7 +41,7 @@ export class Session {
   private constructor(link: (user: LinkUser) => Link) {
     this.connection = link({
       frame: (frame) => this.frame(frame),
-      renewed: () => this.renewed(),
+      renewed: (left) => this.renewed(left),
       ended: (why) => this.ended(why),
     });
   }
@@ -159,17 +159,24 @@ export class Session {
     }
   }
 
-  /** Another session: subscriptions go on where they were, publishers are declared anew, questions are lost. */
-  private renewed(): void {
+  /**
+   * Another session: subscriptions go on where they were, questions are lost. Publishers are declared anew, and publish
+   * again what the hub has not acknowledged: it may come twice then, and would be lost untold otherwise.
+   */
+  private renewed(left: Frame[]): void {
     for (const [id, user] of this.users) {
       switch (user.kind) {
         case "subscription":
           this.open(user.subscription);
           break;
-        case "publisher":
-          user.publisher.forgotten(new Failure("uncertain", "the hub began anew; whether these samples were published is unknown"));
+        case "publisher": {
           this.connection.send(Kind.declare, id, jsonBody(user.publisher.declaration));
+          const again = left.filter((frame) => frame.id === id && (frame.kind === Kind.publish || frame.kind === Kind.close));
+          const samples = again.reduce((sum, frame) => sum + (frame.kind === Kind.publish ? samplesIn(frame.body) : 0), 0);
+          user.publisher.beganAnew(samples, new Failure("uncertain", "the hub began anew; whether these samples were published is unknown"));
+          again.forEach((frame) => this.connection.send(frame.kind, id, frame.body, frame.flags));
           break;
+        }
         case "question":
           this.users.delete(id);
           finish(user, new Failure("closed", "the hub began anew before it answered"));
@@ -194,7 +201,7 @@ function finish(user: User, why: Failure | undefined): void {
     case "publisher": {
       const failure = why ?? new Failure("closed", "the publisher was closed");
       user.opened?.reject(failure);
-      user.publisher.forgotten(failure);
+      user.publisher.end(failure);
     }
   }
 }

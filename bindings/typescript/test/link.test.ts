@@ -9,7 +9,7 @@ import { test, type TestContext } from "node:test";
 
 import { WebSocket, WebSocketServer } from "ws";
 
-import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberOf, type Frame } from "../src/frame.js";
+import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberBody, numberOf, samplesIn, type Frame } from "../src/frame.js";
 import type { ConnectOptions, Socket } from "../src/link.js";
 import { unixSocket } from "../src/node.js";
 import { Session } from "../src/session.js";
@@ -107,7 +107,7 @@ test("frames are sent again after a broken connection, and none is taken twice",
   await until("frames are acknowledged", () => hub.frames.some((frame) => frame.kind === Kind.ack && numberOf(frame.body) >= 3n));
 });
 
-test("a hub that began anew gets the subscriptions from their positions", async (context) => {
+test("a hub that began anew gets subscriptions from their positions, and what it had not acknowledged", async (context) => {
   const hub = await Hub.open(context, false);
   const ours = await session(context, hub);
   const topics = ours.topics({ topics: ["a"], from: "held" });
@@ -119,10 +119,22 @@ test("a hub that began anew gets the subscriptions from their positions", async 
   const made = await publisher;
   made.publish([new Uint8Array(3)]);
   const lost = assert.rejects(made.reached(), { code: "uncertain" });
+  await until("the hub has the sample", () => hub.frames.some((frame) => frame.kind === Kind.publish));
+  hub.send(Kind.ack, 0, numberBody(3n), 0n);
+  hub.send(Kind.gap, 1, gap("7"));
+  await topics.next();
+  made.publish([new Uint8Array(5), new Uint8Array(6)]);
+  const reached = made.reached();
   hub.frames.length = 0;
   hub.connection?.terminate();
   await lost;
-  await until("it is opened again", () => hub.frames.some((frame) => frame.kind === Kind.declare));
+  await until("it publishes again", () => hub.frames.some((frame) => frame.kind === Kind.publish && frame.number === 3n));
+  assert.deepEqual(hub.frames.map((frame) => frame.kind).filter((kind) => kind !== Kind.ack), [Kind.open, Kind.declare, Kind.publish]);
+  assert.equal(samplesIn((hub.frames.find((frame) => frame.kind === Kind.publish) as Frame).body), 2);
+  hub.send(Kind.receipt, 2, jsonBody({ written: "2", delivered: null, kept: null, readers: 0 }));
+  await reached;
+  assert.equal(made.receipts.written, 3n);
+  await assert.rejects(made.reached(1n), { code: "uncertain" });
   const opened = hub.frames.find((frame) => frame.kind === Kind.open) as Frame;
   assert.deepEqual(jsonOf<{ from: unknown }>(opened.body).from, { positions: [["i", 1, "7"]] });
   assert.equal(opened.number, 1n);

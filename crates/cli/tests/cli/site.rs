@@ -4,6 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::PathBuf,
     process::{Child, ChildStderr, Command, Stdio},
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
     time::{Duration, Instant},
 };
 
@@ -13,6 +14,8 @@ use tempfile::TempDir;
 
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any process of a test lives. What hangs is killed then, so that its test fails and says of what.
+const LONGEST: Duration = Duration::from_secs(400);
 
 pub struct Site {
     directory: TempDir,
@@ -122,12 +125,13 @@ impl Site {
         let mut all = up.to_vec();
         all.extend(arguments);
         let mut child = self.command(&all).spawn().unwrap();
+        let leash = Leash::on(&child);
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut heard = String::new();
         while !heard.contains("is up") {
             assert!(errors.read_line(&mut heard).unwrap() > 0, "the hub ended: {heard}");
         }
-        Hub { child, errors, heard }
+        Hub { child, errors, heard, _leash: leash }
     }
 
     /// Repeats a query until it finds this many records.
@@ -146,7 +150,27 @@ impl Site {
     }
 }
 
+/// Kills a process that lives too long. Dropped before that, it does nothing.
+struct Leash {
+    _held: Sender<()>,
+}
+
+impl Leash {
+    fn on(child: &Child) -> Leash {
+        let (held, dropped) = channel();
+        let pid = Pid::from_child(child);
+        std::thread::spawn(move || {
+            if dropped.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("process {} is killed after {LONGEST:?}", pid.as_raw_nonzero());
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        Leash { _held: held }
+    }
+}
+
 fn said(child: Child) -> Said {
+    let _leash = Leash::on(&child);
     let output = child.wait_with_output().unwrap();
     Said {
         code: output.status.code().unwrap_or(-1),
@@ -160,6 +184,7 @@ pub struct Hub {
     child: Child,
     errors: BufReader<ChildStderr>,
     pub heard: String,
+    _leash: Leash,
 }
 
 impl Hub {
@@ -200,13 +225,15 @@ impl Drop for Hub {
 pub struct Following {
     child: Child,
     pub lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    _leash: Leash,
 }
 
 impl Following {
     pub fn start(site: &Site, arguments: &[&str]) -> Following {
         let mut child = site.command(arguments).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Following { child, lines }
+        let leash = Leash::on(&child);
+        Following { child, lines, _leash: leash }
     }
 
     /// Sends it a signal.

@@ -58,6 +58,12 @@ public final class Attribute implements AutoCloseable {
                 return Frame.of(Frame.DECLARE, own, body);
             }
 
+            /** A reading may come twice by that, in two lives of the source. Otherwise it would be lost untold. */
+            @Override
+            public boolean isSentAgain(Frame frame) {
+                return frame.kind() == Frame.PUBLISH || frame.kind() == Frame.CLOSE;
+            }
+
             @Override
             public void ended(GatewayException why) {
                 ended = why;

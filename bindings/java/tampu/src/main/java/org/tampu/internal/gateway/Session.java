@@ -47,6 +47,11 @@ public final class Session implements AutoCloseable {
          */
         Frame renew(int id);
 
+        /** Returns whether a frame that the old hub had not acknowledged is sent once more in a new session, behind {@link #renew}'s. */
+        default boolean isSentAgain(Frame frame) {
+            return false;
+        }
+
         /** The session has ended for good. */
         void ended(GatewayException why);
     }
@@ -158,12 +163,7 @@ public final class Session implements AutoCloseable {
             if (end != null || closing) {
                 throw end != null ? end : new GatewayException("done", "the session is closed");
             }
-            Frame counted = frame.counted(nextNumber++);
-            unacknowledged.add(counted);
-            unacknowledgedBytes += Frame.HEADER + counted.body().length;
-            if (link != null) {
-                write(counted);
-            }
+            sendOnce(frame);
             return true;
         }
     }
@@ -329,6 +329,7 @@ public final class Session implements AutoCloseable {
     private void welcome(Link made, Frame frame) {
         welcome = frame.json();
         boolean isResumed = Boolean.TRUE.equals(welcome.get("resumed"));
+        List<Frame> left = new ArrayList<>(unacknowledged);
         if (session != null && !isResumed) {
             // The hub does not know the session: everything begins anew.
             unacknowledged.clear();
@@ -349,13 +350,26 @@ public final class Session implements AutoCloseable {
                     handlers.remove(each.getKey());
                     continue;
                 }
-                Frame counted = again.counted(nextNumber++);
-                unacknowledged.add(counted);
-                unacknowledgedBytes += Frame.HEADER + counted.body().length;
-                write(counted);
+                sendOnce(again);
+            }
+            for (Frame one : left) {
+                Handler handler = handlers.get(one.id());
+                if (handler != null && handler.isSentAgain(one)) {
+                    sendOnce(one);
+                }
             }
         }
         lock.notifyAll();
+    }
+
+    /** Sends a counted frame; the lock is held. */
+    private void sendOnce(Frame frame) {
+        Frame counted = frame.counted(nextNumber++);
+        unacknowledged.add(counted);
+        unacknowledgedBytes += Frame.HEADER + counted.body().length;
+        if (link != null) {
+            write(counted);
+        }
     }
 
     private void acknowledged(long number) {
