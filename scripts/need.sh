@@ -35,7 +35,8 @@ has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}
 has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
 has_tango() { pkg-config --exists tango 2>/dev/null; }
 has_postgres() { [ -x "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n 1)" ] && command -v setpriv >/dev/null; }
-has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
+# The tests and benches need 3.11, because their numpy does. The package itself runs with 3.10, the bridge to Tango with 3.9.
+has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 need_rust() {
   local wanted have
@@ -65,10 +66,11 @@ for thing in "$@"; do
     cc) has_cc || debian "a C compiler and linker" gcc libc6-dev ;;
     cxx) has_cxx || debian "a C++ compiler" g++ ;;
     spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
-    python) has_python || debian "Python with venv" python3 python3-venv ;;
+    python) has_python || debian "Python with venv" python3 python3-venv
+      has_python || missing "Python 3.11 with venv (found $(python3 --version 2>&1))" "a newer release of your system, or https://www.python.org" ;;
     tango) has_cxx || debian "a C++ compiler" g++; has_tango || debian "Tango's C++ library" libtango-dev pkg-config ;;
     # In the environment of the tests, which `scripts/venv.sh` names.
-    pytango) has_python || debian "Python with venv" python3 python3-venv
+    pytango) scripts/need.sh python
       scripts/venv.sh benches/peers/requirements.txt >/dev/null || missing "PyTango" "a network that reaches pypi.org, or a wheel of PyTango 10" ;;
     java) command -v javac >/dev/null && javac --release 17 --version >/dev/null 2>&1 || debian "a compiler of Java 17" openjdk-17-jdk-headless
       command -v mvn >/dev/null || debian "Maven" maven ;;
