@@ -35,11 +35,62 @@ unsafe extern "C" {
 /// `PyBUF_FORMAT` and `PyBUF_C_CONTIGUOUS`.
 const ROWS_WITH_FORMAT: c_int = 0x0004 | 0x0038;
 
+/// `PyBUF_SIMPLE`.
+const PLAIN_BYTES: c_int = 0;
+
 /// Memory of an array, in rows, until this is dropped. The holder has the interpreter's lock, so no code of Python
 /// changes the elements meanwhile.
 pub struct Buffer<'py> {
     raw: Box<RawBuffer>,
     _py: Python<'py>,
+}
+
+/// Bytes of an object. Other threads of Python run while they are copied.
+pub struct HeldBytes {
+    raw: Box<RawBuffer>,
+}
+
+// SAFETY: the memory stays where it is until the buffer is released, in any thread. The pointers of the struct are used for
+// copying out only, and the release takes the interpreter's lock.
+unsafe impl Send for HeldBytes {}
+// SAFETY: as above; no method changes the struct.
+unsafe impl Sync for HeldBytes {}
+
+impl HeldBytes {
+    /// Borrows the bytes of an object, in the order of memory. Python's own error says why an object has none.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<HeldBytes> {
+        let mut raw = Box::new(MaybeUninit::<RawBuffer>::zeroed());
+        // SAFETY: the object is alive, and the struct is Python's own, in memory that does not move.
+        if unsafe { PyObject_GetBuffer(object.as_ptr(), raw.as_mut_ptr(), PLAIN_BYTES) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        // SAFETY: Python has filled it in.
+        Ok(HeldBytes { raw: unsafe { raw.assume_init() } })
+    }
+
+    /// Returns their number.
+    pub fn length(&self) -> usize {
+        usize::try_from(self.raw.len).unwrap_or(0)
+    }
+
+    /// Copies bytes from this offset on. If the program changes them meanwhile, the copy is a mixture, as that of
+    /// `socket.send` is.
+    ///
+    /// # Panics
+    /// If there are fewer bytes from the offset on.
+    pub fn copy_into(&self, from: usize, into: &mut [u8]) {
+        assert!(from.checked_add(into.len()).is_some_and(|end| end <= self.length()), "bytes beyond the end of the buffer");
+        // SAFETY: the exporter keeps `len` bytes at `buf` until the release, and the range lies within them. The target is
+        // memory of Rust, so the two do not overlap. No reference to the exporter's memory is made.
+        unsafe { std::ptr::copy_nonoverlapping(self.raw.buf.cast::<u8>().add(from), into.as_mut_ptr(), into.len()) }
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        // SAFETY: it was filled in by PyObject_GetBuffer, is released once, and the interpreter's lock is held.
+        Python::attach(|_| unsafe { PyBuffer_Release(&mut *self.raw) });
+    }
 }
 
 /// Types that any bytes are valid values of.

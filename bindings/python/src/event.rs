@@ -11,14 +11,12 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | memory of arrays, borrowed from Python | `buffer` |
 //! | values in both directions | `value` |
 //! | servers, attributes, due polls | `server` |
 //! | clients and their subscriptions | `client` |
 //! | queues between the crates' threads and Python's | `inbox` |
 //! | one event | `received` |
 
-pub mod buffer;
 pub mod client;
 pub mod inbox;
 pub mod received;

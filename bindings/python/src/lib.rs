@@ -5,12 +5,18 @@
 //! |-|-|
 //! | log records: from Python's `logging` into the rings | [`log`] |
 //! | attribute events: servers and clients | [`event`] |
+//! | bulk data: senders and receivers | [`bulk`] |
 //! | questions to the archives, answered by tables | [`question`] |
 //! | errors as Python's exceptions | [`failure`] |
+//! | memory of arrays, borrowed from Python | [`buffer`] |
+//! | the bell that wakes a loop of asyncio | [`bell`] |
 //!
 //! Python code runs on Python's threads only. The crates' own threads put their news where a Python thread fetches them.
 //! So a callback never runs on a foreign thread, and the end of the interpreter meets no thread that waits for it.
 
+mod bell;
+mod buffer;
+mod bulk;
 mod event;
 mod failure;
 mod log;
@@ -23,6 +29,11 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use crate::{
+        bulk::{
+            failure::{BulkError, CannotListen, Closed, Denied, NoReceiver, NobodyLeft, WrongOrder},
+            receiver::{BulkData, BulkReceiver},
+            sender::BulkSender,
+        },
         event::{
             client::{EventClient, EventColumns, EventStream, LatestEvents},
             received::{Elements, EventArray, ReceivedEvent},

@@ -15,7 +15,7 @@
 //! | one sender, many receivers | [`distributor`] |
 //! | a multicast group, for all receivers at once | [`group`] |
 //! | senders and receivers on the bus; their states; reports of transfers | [`directory`], [`asking`], [`note`], [`transfers`] |
-//! | the parameter of a file | [`file`] |
+//! | the parameter of a file; directories of received files | [`file`], [`store`] |
 //! | waiting senders and receivers, and results of transfers | [`state`] |
 //!
 //! ```
@@ -80,6 +80,7 @@ pub mod seal;
 pub mod sender;
 pub mod sending;
 pub mod state;
+pub mod store;
 pub mod target;
 pub mod throttle;
 pub mod transfers;

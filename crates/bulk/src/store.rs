@@ -20,7 +20,12 @@ use rustix::{
     io::Errno,
 };
 use sha2::{Digest, Sha256};
-use tampu_bulk::file::{FileLabel, FileName};
+
+use crate::{
+    file::{FileLabel, FileName},
+    handler::{End, Start},
+    name::Name,
+};
 
 /// Bytes of a file's own name that its temporary name repeats, for people.
 const NAME_KEPT: usize = 160;
@@ -44,6 +49,29 @@ pub struct Store {
     root: OwnedFd,
     path: PathBuf,
     allowed: Allowed,
+}
+
+/// Begin of a transfer at a store.
+#[derive(Debug)]
+pub struct Taken {
+    /// The file, or the reason why there is none.
+    pub incoming: io::Result<Incoming>,
+    /// Name that the sender gave, or what stands for it.
+    pub name: String,
+    /// Text that the sender gave.
+    pub parameter: String,
+    /// True if it is a file with a name, which a later attempt can continue.
+    pub is_named: bool,
+}
+
+/// Returns the reason for which a transfer is not complete; `None` if it is.
+pub fn why_incomplete(end: &End) -> Option<String> {
+    match end {
+        End { complete: true, .. } => None,
+        End { lost_bytes: 1.., .. } => Some(format!("{} bytes are missing", end.lost_bytes)),
+        End { stopped: true, .. } => Some("the sender stopped it, and it is not complete".to_owned()),
+        _ => Some("the sender aborted it, or is gone".to_owned()),
+    }
 }
 
 /// Effect of an existing file of the name.
@@ -102,11 +130,34 @@ impl Store {
         Ok(here)
     }
 
+    /// Begins the file of a transfer.
+    pub fn take(&self, flow: &Name, start: &Start<'_>) -> Taken {
+        match FileLabel::parse(start.parameter) {
+            Ok(Some(label)) => {
+                let (name, parameter) = (label.file.to_string(), label.parameter.clone());
+                Taken { incoming: self.begin(label), name, parameter, is_named: true }
+            }
+            Ok(None) => {
+                let parameter = String::from_utf8_lossy(start.parameter).into_owned();
+                let otherwise = format!("{flow}-{}", start.transfer);
+                let incoming = self.begin_nameless(start.parameter, &otherwise, &start.sender.incarnation.to_bytes());
+                let name = if parameter.is_empty() { otherwise } else { parameter.clone() };
+                Taken { incoming, name, parameter, is_named: false }
+            }
+            Err(bad) => {
+                let name = String::from_utf8_lossy(start.parameter).into_owned();
+                Taken { incoming: Err(io::Error::other(bad)), name, parameter: String::new(), is_named: false }
+            }
+        }
+    }
+
     /// Begins a file. The rest of an earlier attempt is kept if the label allows it.
     pub fn begin(&self, label: FileLabel) -> io::Result<Incoming> {
         let own = label.file.split().1.to_owned();
         if !self.allowed.dotfiles && label.file.as_str().split('/').any(|part| part.starts_with('.')) {
-            return Err(io::Error::other("the name begins with a dot, and such files are taken only with --dotfiles"));
+            return Err(io::Error::other(
+                "the name begins with a dot, and such files are taken only with --dotfiles (in a program, `dotfiles`)",
+            ));
         }
         let part = temporary(&own, &[label.file.as_str().as_bytes(), &size_of(&label), &time_of(&label)]);
         let existing = if self.allowed.replace { Existing::Replace } else { Existing::Refuse };
@@ -260,7 +311,10 @@ impl Drop for Incoming {
 }
 
 fn there_already() -> io::Error {
-    io::Error::new(io::ErrorKind::AlreadyExists, "a file of this name is there already; give --replace to replace it")
+    io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        "a file of this name is there already; give --replace (in a program, `replace`) to replace it",
+    )
 }
 
 fn exists(directory: impl AsFd, name: &str) -> bool {

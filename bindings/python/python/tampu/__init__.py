@@ -1,7 +1,8 @@
-"""Tampu for Python: logs and events of an observatory's programs.
+"""Tampu for Python: logs, events and bulk data of an observatory's programs.
 
 ``tampu.logging`` hands the records of Python's own ``logging`` to the observatory's log. ``tampu.event`` publishes the
 values of attributes, and follows those of others.
+``tampu.bulk`` sends and receives large data.
 """
 
 from ._native import TampuError

@@ -20,6 +20,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, AsyncIterator, Callable, Iterable, Iterator, Mapping, NamedTuple
 
+from ._aio import readable
 from ._native import Event, EventAttribute, EventClient, EventColumns, EventServer, EventStream, LatestEvents, Table, View
 from ._when import When, nanoseconds
 
@@ -192,7 +193,7 @@ class Server:
         """Reads attributes when they are due, in the loop of asyncio, until the server is closed."""
         while (due := self._native.due()) is not None:
             if not due:
-                await _readable(self._native.fileno())
+                await readable(self._native.fileno())
             for number in due:
                 self._read(number)
 
@@ -222,22 +223,6 @@ def _now() -> float:
     return time.monotonic()
 
 
-async def _readable(descriptor: int) -> None:
-    """Waits until a descriptor is readable."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[None] = loop.create_future()
-
-    def ready() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    loop.add_reader(descriptor, ready)
-    try:
-        await future
-    finally:
-        loop.remove_reader(descriptor)
-
-
 class Subscription:
     """Events of some attributes, in the order of each source.
 
@@ -258,7 +243,7 @@ class Subscription:
             if taken is None:
                 raise StopAsyncIteration
             if not taken:
-                await _readable(self._native.fileno())
+                await readable(self._native.fileno())
             self._waiting.extend(taken)
         return self._waiting.popleft()
 
@@ -297,7 +282,7 @@ class Subscription:
             if count:
                 await asyncio.sleep(0)
             else:
-                await _readable(self._native.fileno())
+                await readable(self._native.fileno())
 
     def stats(self) -> dict[str, int]:
         """Counters: bound attributes, delivered events, dropped events."""

@@ -1,17 +1,14 @@
-//! A bounded queue from the crates' threads to a thread of Python, and the bell that wakes it.
+//! A bounded queue of events from the crates' threads to a thread of Python.
 
 use std::{
     collections::VecDeque,
-    io::{Read, Write},
-    os::{fd::AsRawFd, unix::net::UnixStream},
     time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 
-/// Longest wait before signals such as Ctrl-C are looked at.
-const SIGNALS: Duration = Duration::from_millis(100);
+use crate::bell::{Bell, SIGNALS};
 
 struct Waiting<T> {
     items: VecDeque<T>,
@@ -26,18 +23,14 @@ pub struct Inbox<T> {
     waiting: Mutex<Waiting<T>>,
     filled: Condvar,
     bound: usize,
-    ring: UnixStream,
-    bell: UnixStream,
+    bell: Bell,
 }
 
 impl<T> Inbox<T> {
     /// Makes a queue of at most `bound` items.
     pub fn bounded(bound: usize) -> std::io::Result<Inbox<T>> {
-        let (ring, bell) = UnixStream::pair()?;
-        ring.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
         let waiting = Waiting { items: VecDeque::new(), dropped: 0, closed: false, armed: false };
-        Ok(Inbox { waiting: Mutex::new(waiting), filled: Condvar::new(), bound: bound.max(1), ring, bell })
+        Ok(Inbox { waiting: Mutex::new(waiting), filled: Condvar::new(), bound: bound.max(1), bell: Bell::new()? })
     }
 
     /// Adds an item. Never waits.
@@ -54,8 +47,7 @@ impl<T> Inbox<T> {
     fn wake(&self, waiting: &mut Waiting<T>) {
         self.filled.notify_all();
         if std::mem::take(&mut waiting.armed) {
-            // A full socket rings already.
-            let _ = (&self.ring).write(&[1]);
+            self.bell.ring();
         }
     }
 
@@ -80,8 +72,7 @@ impl<T> Inbox<T> {
 
     /// Takes items as [`Inbox::take`] does. If there are none, the bell rings with the next one.
     pub fn take_or_arm(&self, most: usize) -> Option<VecDeque<T>> {
-        let mut bytes = [0; 64];
-        while matches!((&self.bell).read(&mut bytes), Ok(1..)) {}
+        self.bell.silence();
         self.waiting.lock().armed = true;
         let taken = self.take(most);
         if taken.as_ref().is_none_or(|taken| !taken.is_empty()) {
@@ -115,7 +106,7 @@ impl<T> Inbox<T> {
 
     /// Returns the descriptor that becomes readable when the bell rings.
     pub fn descriptor(&self) -> i32 {
-        self.bell.as_raw_fd()
+        self.bell.descriptor()
     }
 
     /// Returns the number of dropped items.

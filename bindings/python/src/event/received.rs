@@ -147,8 +147,7 @@ impl ReceivedEvent {
 /// The value of an event for the length of a `with` block.
 ///
 /// The client copies a batch out of shared memory, checks that the copy is whole, and hands it out afterwards. So no
-/// writer reaches the memory of an event, and `valid` is always true. It is here so that programs stay right with a
-/// transport that lends its memory.
+/// writer reaches the memory of an event. A view has no word about its validity, because it could only say yes.
 #[pyclass(frozen, name = "View", module = "tampu._native")]
 pub struct EventArray {
     event: Py<ReceivedEvent>,
@@ -164,12 +163,6 @@ impl EventArray {
             return Err(raised("the view has ended; use it within its `with` block, or copy the array there"));
         }
         self.event.get().value(py)
-    }
-
-    /// True if nobody has written to the memory so far.
-    #[getter]
-    fn valid(&self) -> bool {
-        true
     }
 
     fn __enter__(of: Py<EventArray>) -> Py<EventArray> {

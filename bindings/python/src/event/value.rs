@@ -9,7 +9,7 @@ use pyo3::{
 use tampu_event::{DataType, Format, Value};
 use tampu_types::event::{AttributeConfig, Data, DevState, Element, Shape, ValueView};
 
-use crate::event::buffer::{Buffer, Plain};
+use crate::buffer::{Buffer, Plain};
 
 /// Returns the error of a value that is not one of the attribute.
 fn wrong(config: &AttributeConfig, given: &Bound<'_, PyAny>, why: impl std::fmt::Display) -> PyErr {

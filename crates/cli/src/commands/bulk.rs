@@ -13,7 +13,6 @@ mod report;
 pub mod send;
 mod sending;
 pub mod stat;
-mod store;
 mod taking;
 mod waiting;
 mod watch;

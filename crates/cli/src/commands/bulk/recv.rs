@@ -19,6 +19,7 @@ use tampu_bulk::{
     Name, Receiver, asking, directory,
     handler::Handler,
     receiver::{FlowSettings, Identity, ReceiverSettings},
+    store::{Allowed, Store},
 };
 use tampu_hub::bulk::settings::Direction;
 use tampu_types::units::parse_duration;
@@ -26,7 +27,6 @@ use tampu_types::units::parse_duration;
 use super::{
     configured::{self, CarryingArgs, FromFile, TakingArgs},
     report::{event, rate},
-    store::{Allowed, Store},
     taking::{Ended, News, Running, Table, Taking},
 };
 use crate::{

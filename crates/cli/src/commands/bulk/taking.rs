@@ -15,13 +15,11 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tampu_bulk::{
     Name,
-    file::FileLabel,
     handler::{CallbackError, Connection, Data, End, Handler, Start},
     message::Fault,
     receiving::LostRange,
+    store::{Incoming, Store, Taken, why_incomplete},
 };
-
-use super::store::{Incoming, Store};
 
 /// A report of a handler to the command.
 #[derive(Debug)]
@@ -118,23 +116,6 @@ impl Taking {
         let _ = self.news.send(news);
     }
 
-    fn begin(&self, start: &Start<'_>) -> (io::Result<Incoming>, String, String) {
-        match FileLabel::parse(start.parameter) {
-            Ok(Some(label)) => {
-                let (name, parameter) = (label.file.to_string(), label.parameter.clone());
-                (self.store.begin(label), name, parameter)
-            }
-            Ok(None) => {
-                let parameter = String::from_utf8_lossy(start.parameter).into_owned();
-                let otherwise = format!("{}-{}", self.flow, start.transfer);
-                let sender = start.sender.incarnation.to_bytes();
-                let name = if parameter.is_empty() { otherwise.clone() } else { parameter.clone() };
-                (self.store.begin_nameless(start.parameter, &otherwise, &sender), name, parameter)
-            }
-            Err(bad) => (Err(io::Error::other(bad)), String::from_utf8_lossy(start.parameter).into_owned(), String::new()),
-        }
-    }
-
     fn fail(&mut self, error: &io::Error) -> CallbackError {
         let Some(current) = &mut self.current else { return CallbackError::give_up(error.to_string()) };
         let text = format!("{}: {error}", current.running.name);
@@ -150,7 +131,7 @@ fn lock(table: &Table) -> MutexGuard<'_, Vec<Arc<Running>>> {
 
 impl Handler for Taking {
     fn start(&mut self, start: &Start<'_>) -> Result<u64, CallbackError> {
-        let (incoming, name, parameter) = self.begin(start);
+        let Taken { incoming, name, parameter, is_named: can_continue } = self.store.take(&self.flow, start);
         let had = incoming.as_ref().map_or(0, |incoming| incoming.had);
         let running = Arc::new(Running {
             flow: self.flow.clone(),
@@ -164,7 +145,6 @@ impl Handler for Taking {
         });
         lock(&self.running).push(running.clone());
         self.tell(News::Began(running.clone()));
-        let can_continue = FileLabel::parse(start.parameter).is_ok_and(|label| label.is_some());
         let mut current = Current { running, parameter, can_continue, incoming: None, failed: None, kept: None };
         let begun = incoming.map(|incoming| current.incoming = Some(incoming));
         self.current = Some(current);
@@ -197,15 +177,7 @@ impl Handler for Taking {
             None => {}
         }
         let complete = end.complete && why.is_none();
-        if !complete && why.is_none() {
-            why = Some(if end.lost_bytes > 0 {
-                format!("{} bytes are missing", end.lost_bytes)
-            } else if end.stopped {
-                "the sender stopped it, and it is not complete".to_owned()
-            } else {
-                "the sender aborted it, or is gone".to_owned()
-            });
-        }
+        why = why.or_else(|| why_incomplete(end));
         let seconds = end.took.as_secs_f64();
         // The sender already knows about an incomplete transfer.
         let told = why.clone().filter(|_| end.complete).map(CallbackError::give_up);
