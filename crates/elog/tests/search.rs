@@ -269,6 +269,25 @@ fn deep_pages_are_found_from_the_nearer_end() {
         assert_eq!((ids[0], ids.len()), (first, 20), "{path}");
     }
     assert_eq!(site.get("/b/page").ids().len(), 5000);
+    // The page of an entry, in each order; the first one if the search does not find it.
+    for (path, first, page) in [
+        ("/b/?id=2990", 2981, 150),
+        ("/b/?id=2990&reverse=1", 3000, 101),
+        ("/b/?sort=ID&id=2990", 2981, 150),
+        ("/b/?sort=ID&reverse=1&id=4444", 4460, 28),
+        // Subjects are texts, of which 1000 stands after 100 and 1.
+        ("/b/?sort=Subject&id=1000", 1, 1),
+        ("/b/?sort=Subject&id=999", 981, 250),
+        ("/b/?rsort=Subject&id=1", 1015, 250),
+        ("/b/?sort=Subject&Subject=%5E49..%24&id=4990", 4980, 5),
+        ("/b/?rsort=Subject&Subject=%5E49..%24&id=7", 4999, 1),
+    ] {
+        let answer = site.get(path);
+        let ids = answer.ids();
+        assert_eq!((ids[0], ids.len()), (first, 20), "{path}");
+        let links = answer.page().one("nav.pagelinks").text();
+        assert!(links.split_whitespace().any(|link| link == page.to_string()), "{path}: {links}");
+    }
 }
 
 #[test]

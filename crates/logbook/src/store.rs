@@ -16,6 +16,7 @@ pub use looks::{EntryLooks, LookCount, Looks, LooksOnDay};
 pub use model::{
     BookInfo, CHANGES_KEPT, EntryChange, EntryEdit, ImportOutcome, Imported, MAX_ATTACHMENT, Progress, Record, Result,
 };
+pub use page::PageStart;
 pub use part::{HistoryPage, PAGE_BYTES, PagePart, ThreadPage};
 pub use report::{Reports, StoreReport};
 pub use signing::{ChainRecord, is_locked};
@@ -43,6 +44,7 @@ pub mod postgres;
 pub mod purge;
 pub mod quota;
 mod quota_tables;
+mod rank;
 pub mod report;
 mod sign_entry;
 mod signing;

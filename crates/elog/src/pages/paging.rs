@@ -10,15 +10,16 @@ use tampu_logbook::{
     search::{Count, Hit, MAX_PAGE, Page, Search, Sort, Start, Stopped},
     store::Result,
 };
-use tampu_types::Time;
 
-use crate::pages::{address::ListPart, find::ListSearch, page_cursors::BooksVersion, request::BookRequest};
+use crate::pages::{
+    address::ListPart,
+    find::ListSearch,
+    page_cursors::{BooksVersion, CursorKey},
+    request::BookRequest,
+};
 
 /// Number of entries that are skipped without checking whether the other end is nearer.
 const FAR: u64 = 2000;
-/// The entries that are stepped over for the page of one of them, together and in all.
-const STEP: usize = 200;
-const STEPS: u64 = 20_000;
 /// Maximum number of entries in a response with all entries.
 pub const MAX_ALL: usize = 100_000;
 
@@ -54,8 +55,7 @@ pub fn page(request: &BookRequest<'_>, find: &ListSearch, part: ListPart) -> Res
         // These have no pages; see [`super::list`].
         ListPart::All | ListPart::Past(_) => pager.all(),
         ListPart::Default => match request.query.number::<u32>("id") {
-            Some(id) if find.search.sort == Sort::Date => pager.holding(id),
-            Some(id) => pager.along(id),
+            Some(id) => pager.holding(id),
             None => pager.first(),
         },
     }
@@ -80,34 +80,33 @@ impl Pager<'_> {
         if self.find.search.descending { self.numbered(1) } else { self.counted_back(1) }
     }
 
-    /// Returns the page of an entry, or of its thread, in another order than by date. Its number is found by stepping over the
-    /// entries before it, as far as [`STEPS`].
-    fn along(&self, id: u32) -> Result<Listing> {
-        let entry = self.request.site.store.entry(&EntryRef::new(&self.request.book.name, id))?;
-        let wanted = if self.find.search.sort == Sort::Thread { entry.thread } else { id };
-        let mut search = Search { limit: STEP, count_to: 0, start: Start::First, ..self.find.search.clone() };
-        let mut before = 0;
-        while before < STEPS {
-            let page = self.search(&search)?;
-            let is_wanted = |hit: &Hit| hit.entry.at.id == wanted && hit.entry.at.book == entry.at.book;
-            if let Some(nth) = page.hits.iter().position(is_wanted) {
-                return self.numbered((before + nth as u64) / self.per + 1);
-            }
-            before += page.hits.len() as u64;
-            match page.next {
-                Some(next) if page.stopped.is_none() => search.start = Start::After(next),
-                _ => break,
-            }
+    /// Returns the page of an entry, or of its thread. The page begins at a position, so no entry before it is stepped
+    /// over. In another order than by date, an entry that the search does not find has no page; that is the first one then.
+    fn holding(&self, id: u32) -> Result<Listing> {
+        let store = &self.request.site.store;
+        let (search, entry) = (&self.find.search, store.entry(&EntryRef::new(&self.request.book.name, id))?);
+        let wanted = if search.sort == Sort::Thread { EntryRef::new(&entry.at.book, entry.thread) } else { entry.at };
+        let of_pages = Search { limit: self.find.per_page, ..search.clone() };
+        let Some(start) = store.page_of(&of_pages, &wanted, &self.request.stop)? else { return self.first() };
+        if let Some(after) = start.after {
+            self.request.site.marks.put(self.key(search.descending), self.version, start.before, after);
         }
-        self.first()
+        let listing = self.numbered(start.before / self.per + 1)?;
+        let is_there = search.sort == Sort::Date || listing.hits.iter().any(|hit| hit.entry.at == wanted);
+        if is_there { Ok(listing) } else { self.first() }
+    }
+
+    /// Returns the key of the positions of this search in an order.
+    fn key(&self, descending: bool) -> CursorKey {
+        let search = &self.find.search;
+        (search.books.clone(), searched(search), self.find.sorted_by.clone(), descending)
     }
 
     /// Returns entries from a number on, in an order; `flipped` is the reverse of the shown one.
     fn from(&self, skip: u64, limit: u64, flipped: bool) -> Result<Page> {
         let base = &self.find.search;
         let descending = base.descending != flipped;
-        let key = || (base.books.clone(), searched(base), self.find.sorted_by.clone(), descending);
-        let marked = if skip == 0 { None } else { self.request.site.marks.get(&key(), self.version, skip) };
+        let marked = if skip == 0 { None } else { self.request.site.marks.get(&self.key(descending), self.version, skip) };
         let start = match marked {
             _ if skip == 0 => Start::First,
             Some(cursor) => Start::After(cursor),
@@ -120,7 +119,7 @@ impl Pager<'_> {
                 let before = Search { descending, start: Start::Skip(far - 1), limit: 1, count_to: 0, ..base.clone() };
                 match self.search(&before)?.next {
                     Some(cursor) => {
-                        self.request.site.marks.put(key(), self.version, far, cursor.clone());
+                        self.request.site.marks.put(self.key(descending), self.version, far, cursor.clone());
                         Start::After(cursor)
                     }
                     None => Start::Skip(far),
@@ -130,7 +129,12 @@ impl Pager<'_> {
         };
         let page = self.search(&Search { descending, start, limit, ..base.clone() })?;
         if let Some(next) = &page.next {
-            self.request.site.marks.put(key(), self.version, skip.saturating_add(page.hits.len() as u64), next.clone());
+            self.request.site.marks.put(
+                self.key(descending),
+                self.version,
+                skip.saturating_add(page.hits.len() as u64),
+                next.clone(),
+            );
         }
         Ok(page)
     }
@@ -141,16 +145,7 @@ impl Pager<'_> {
 
     fn numbered(&self, number: u64) -> Result<Listing> {
         let skip = (number - 1).saturating_mul(self.per);
-        let known = self.request.site.marks.get(
-            &(
-                self.find.search.books.clone(),
-                searched(&self.find.search),
-                self.find.sorted_by.clone(),
-                self.find.search.descending,
-            ),
-            self.version,
-            skip,
-        );
+        let known = self.request.site.marks.get(&self.key(self.find.search.descending), self.version, skip);
         if skip > FAR && known.is_none() {
             let count = self.search(&Search { limit: 1, start: Start::First, ..self.find.search.clone() })?.count;
             if let Some(Count::Exactly(total)) = count {
@@ -268,41 +263,6 @@ impl Pager<'_> {
                 _ => return Ok(listing),
             }
         }
-    }
-
-    /// Returns the page of an entry; the number of entries before it gives the number of the page.
-    fn holding(&self, id: u32) -> Result<Listing> {
-        let entry = self.request.site.store.entry(&EntryRef::new(&self.request.book.name, id))?;
-        let second = Time(entry.date.0.div_euclid(1_000_000_000) * 1_000_000_000);
-        let next = Time(second.0.saturating_add(1_000_000_000));
-        let text = |at: Time| at.to_ns_text()[..19].to_owned();
-        let base = &self.find.search;
-        // The number of all entries is known, so the shorter side is counted.
-        let total = self.version.0;
-        let from_end = base.query.is_empty() && (u64::from(id) > total / 2) != base.descending;
-        let older = base.descending == from_end;
-        let bounds = if older { format!("until:{}", text(second)) } else { format!("since:{}", text(next)) };
-        let counted = Search {
-            query: format!("{} {bounds}", base.query),
-            limit: 1,
-            count_to: u64::MAX,
-            count_looks: 20_000,
-            ..base.clone()
-        };
-        let counted = match self.search(&counted)?.count {
-            Some(Count::Exactly(count) | Count::AtLeast(count)) => count,
-            None => 0,
-        };
-        // The entries of the same second.
-        let same = Search {
-            query: format!("{} since:{} until:{}", base.query, text(second), text(next)),
-            limit: MAX_PAGE,
-            ..base.clone()
-        };
-        let hits = self.search(&same)?.hits;
-        let before = if from_end { total.saturating_sub(counted + hits.len() as u64) } else { counted };
-        let nth = hits.iter().position(|hit| hit.entry.at == entry.at).unwrap_or(0) as u64;
-        self.numbered((before + nth) / self.per + 1)
     }
 }
 

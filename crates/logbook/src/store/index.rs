@@ -108,6 +108,11 @@ pub trait SearchIndex {
         descending: bool,
         act: EachKey<'_>,
     ) -> std::result::Result<(), SearchEnd>;
+    /// Returns the number of entries of a book after a position in an order. The position may be that of an entry of
+    /// another book.
+    fn count_along(&self, book_row: &BookRow, order: Along, after: &OrderKey, descending: bool) -> Result<u64>;
+    /// Returns the row of an entry and, if a thread begins with it, the row of the thread's newest entry.
+    fn row_of(&self, book_row: &BookRow, id: u32) -> Result<Option<(i64, Option<i64>)>>;
     /// Returns the last row of a book's entries that are *late* (`book_row.rs`) and were written before a time.
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>>;
     /// Returns a result of a search in this snapshot, if it is remembered.

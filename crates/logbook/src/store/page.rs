@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     book::{Book, EntryAttribute, same_name},
-    entry::Entry,
+    entry::{Entry, EntryRef},
     plain,
     query::{
         Node,
@@ -50,7 +50,64 @@ pub fn page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &A
     }
 }
 
-fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
+/// The beginning of a page of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageStart {
+    /// The number of entries before the page.
+    pub before: u64,
+    /// The position of the last of them; `None` for the first page.
+    pub after: Option<Cursor>,
+}
+
+/// Returns the beginning of the page on which an entry stands, or would stand, if each page has the number of entries
+/// that the search asks for.
+pub fn page_of<I: SearchIndex>(index: &I, search: &Search, at: &EntryRef, stop: &Stop) -> Result<Option<PageStart>> {
+    match start_of_page(index, search, at, stop) {
+        Ok(start) => Ok(start),
+        Err(SearchEnd::Stopped(_)) => Ok(None),
+        Err(SearchEnd::Failed(error)) if index.is_interrupted(&error) => Ok(None),
+        Err(SearchEnd::Failed(error)) => Err(error),
+    }
+}
+
+fn start_of_page<I: SearchIndex>(
+    index: &I,
+    search: &Search,
+    at: &EntryRef,
+    stop: &Stop,
+) -> std::result::Result<Option<PageStart>, SearchEnd> {
+    let (book_rows, node) = searched(index, search)?;
+    // The entries before the page are those after it in the reverse order.
+    let reverse = Search { descending: !search.descending, start: Start::First, ..search.clone() };
+    let plan = Plan::of(index, &node)?;
+    let mut streams = Vec::with_capacity(book_rows.len());
+    for book_row in &book_rows {
+        streams.push(plan.stream(index, book_row, &node, &reverse, stop)?);
+    }
+    let Some(own) = streams.iter().find(|stream| same_name(&stream.book_row.book.name, &at.book)) else { return Ok(None) };
+    let Some(place) = own.place(at.id)? else { return Ok(None) };
+    let mut count = 0;
+    for stream in &streams {
+        count += stream.count_after(&from_there(&place, stream.book_row, reverse.descending))?;
+    }
+    let on_page = count % search.limit.clamp(1, MAX_PAGE) as u64;
+    let before = count - on_page;
+    if before == 0 {
+        return Ok(Some(PageStart { before, after: None }));
+    }
+    let most = on_page as usize + 1;
+    let (mut places, stopped) = find(&streams, &reverse, Some(&place), most)?;
+    places.truncate(most);
+    Ok(match places.pop() {
+        Some(last) if stopped.is_none() && places.len() + 1 == most => {
+            Some(PageStart { before, after: Some(Cursor { of: digest(search), key: last.key, row: last.row }) })
+        }
+        _ => None,
+    })
+}
+
+/// Returns the books of a search, and its query.
+fn searched<I: SearchIndex>(index: &I, search: &Search) -> Result<(Vec<Arc<BookRow>>, Node)> {
     let mut book_rows: Vec<Arc<BookRow>> = if search.books.is_empty() {
         index.book_rows()?.into_iter().map(Arc::new).collect()
     } else {
@@ -75,6 +132,11 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     let node = parse(&search.query, &names, now())?;
     // This order has the first entries of threads alone.
     let node = if search.sort == Sort::Thread { node.without_replies() } else { node };
+    Ok((book_rows, node))
+}
+
+fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
+    let (book_rows, node) = searched(index, search)?;
     let of = digest(search);
     let limit = search.limit.clamp(1, MAX_PAGE);
     let (after, skip) = match &search.start {

@@ -50,6 +50,7 @@ mod naming;
 mod place;
 mod purge;
 mod quota;
+mod rank;
 mod records;
 mod report;
 pub(super) mod restore;

@@ -110,23 +110,25 @@ pub fn rows_between<I: SearchIndex>(index: &I, book_row: &BookRow, (from, to): (
 impl<I: SearchIndex> Stream<'_, I> {
     /// Finds up to `most` entries after a position, in order, into `found`.
     pub fn find(&self, after: Option<&OrderKey>, most: usize, found: &mut Vec<OrderKey>) -> std::result::Result<(), SearchEnd> {
-        let done = match self.sort {
-            Sort::Date => self.by_date(after, most, found),
-            Sort::Id => self.by_order(Along::Id, after, most, found),
-            Sort::Thread => self.by_order(Along::Thread, after, most, found),
-            Sort::Attribute(name) => match self.index.number(&name.to_lowercase())? {
-                Some(number) if self.book_row.book.attribute(name).is_some() && !is_hidden(self.shown, name) => {
-                    self.by_order(Along::Key(number), after, most, found)
-                }
-                // In a book without the attribute, no entry has a value.
-                _ => match after {
-                    Some(place) if !place.key.is_empty() && !self.descending => Ok(()),
-                    Some(place) if !place.key.is_empty() => self.by_date(None, most, found),
-                    after => self.by_date(after, most, found),
-                },
-            },
+        let done = match (self.order()?, after) {
+            (Some(order), after) => self.by_order(order, after, most, found),
+            // In a book without the attribute, no entry has a value.
+            (None, Some(place)) if !place.key.is_empty() && !self.descending => Ok(()),
+            (None, Some(place)) if !place.key.is_empty() => self.by_date(None, most, found),
+            (None, after) => self.by_date(after, most, found),
         };
         done.map_err(|end| self.stopped(end))
+    }
+
+    /// Returns the order, or `None` if this book is read by date.
+    pub fn order(&self) -> super::Result<Option<Along>> {
+        Ok(match self.sort {
+            Sort::Date => None,
+            Sort::Id => Some(Along::Id),
+            Sort::Thread => Some(Along::Thread),
+            Sort::Attribute(name) if self.book_row.book.attribute(name).is_none() || is_hidden(self.shown, name) => None,
+            Sort::Attribute(name) => self.index.number(&name.to_lowercase())?.map(Along::Key),
+        })
     }
 
     /// Converts the error of an interrupted statement into a stop.
@@ -185,7 +187,7 @@ impl<I: SearchIndex> Stream<'_, I> {
     }
 
     /// Steps through an order from a position on.
-    fn along(&self, order: Along, after: Option<&OrderKey>, act: EachKey<'_>) -> std::result::Result<(), SearchEnd> {
+    pub fn along(&self, order: Along, after: Option<&OrderKey>, act: EachKey<'_>) -> std::result::Result<(), SearchEnd> {
         let mut rows = 0;
         let done = self.index.along(self.book_row, order, after, self.descending, &mut |place| {
             rows += 1;
@@ -265,6 +267,16 @@ impl<I: SearchIndex> Stream<'_, I> {
         }
     }
 
+    /// Returns true if the search finds every entry between its dates. The order of threads has no replies.
+    pub fn has_everything(&self) -> bool {
+        *self.want == Want::All && self.open.is_empty() || *self.sort == Sort::Thread && self.node.is_without_replies_only()
+    }
+
+    /// Returns true if the search has dates.
+    pub fn is_narrow(&self) -> bool {
+        self.node.dates() != Node::All.dates()
+    }
+
     /// Finds entries in the order of ids, or of an attribute's keys.
     fn by_order(
         &self,
@@ -275,9 +287,7 @@ impl<I: SearchIndex> Stream<'_, I> {
     ) -> std::result::Result<(), SearchEnd> {
         let (first, last) = self.rows;
         let is_of_threads = *self.sort == Sort::Thread;
-        // The order of threads has no replies.
-        let everything = *self.want == Want::All && self.open.is_empty() || is_of_threads && self.node.is_without_replies_only();
-        let narrow = self.node.dates() != Node::All.dates();
+        let (everything, narrow) = (self.has_everything(), self.is_narrow());
         let mut held: Option<HashSet<i64>> = None;
         let (mut after, begun) = (after.cloned(), found.len());
         let enough = found.len().saturating_add(most);
@@ -387,7 +397,7 @@ impl<I: SearchIndex> Stream<'_, I> {
 
     /// Returns whether an earlier page ended at or after this place. An entry of another book can have the same id as
     /// the one that the page ended with.
-    fn is_passed(&self, place: &OrderKey, after: Option<&OrderKey>) -> bool {
+    pub fn is_passed(&self, place: &OrderKey, after: Option<&OrderKey>) -> bool {
         after.is_some_and(|after| if self.descending { place.order() >= after.order() } else { place.order() <= after.order() })
     }
 
@@ -423,7 +433,7 @@ impl<I: SearchIndex> Stream<'_, I> {
         Ok(())
     }
 
-    fn key(&self, entry: &Entry) -> String {
+    pub fn key(&self, entry: &Entry) -> String {
         match self.sort {
             Sort::Date | Sort::Thread => String::new(),
             Sort::Id => format!("{:010}", entry.at.id),

@@ -8,6 +8,7 @@ use tampu_types::Time;
 use super::error::StoreError;
 use super::looks::Looks;
 use super::model::{BookInfo, DeletedBook, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
+use super::page::PageStart;
 use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};
@@ -96,6 +97,9 @@ pub trait Drafts: Send + Sync {
 /// Operations over several entries, or on another user's lock, that need one transaction. A client of a hub does not
 /// offer them.
 pub trait Transactions: Entries {
+    /// Returns where the page begins on which an entry stands, or would stand, in a search whose pages have `limit`
+    /// entries. `None` if the search has not such an entry's book, or has stopped before the answer.
+    fn page_of(&self, search: &Search, at: &EntryRef, stop: &Stop) -> Result<Option<PageStart>>;
     /// Makes a book or changes its configuration, and keeps the change in the book's history. Returns false if the book
     /// is as it was; then nothing is kept.
     fn change_book(&self, edit: BookEdit<'_>) -> Result<bool>;

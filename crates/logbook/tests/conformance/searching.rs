@@ -183,7 +183,10 @@ pub fn more_entries_of_a_second_than_it_has_places(store: &dyn Store) {
     }
     let ids_of = |sort: Sort| {
         let search = Search { query: "since:2008-09-09T22:40:01".into(), sort, limit: 1000, ..Search::default() };
-        store.search(&search, &Stop::default()).unwrap().hits.iter().map(|hit| hit.entry.at.id).collect::<Vec<_>>()
+        let page = store.search(&search, &Stop::default()).unwrap();
+        let all: Vec<EntryRef> = page.hits.into_iter().map(|hit| hit.entry.at).collect();
+        assert_pages_of(store, &search, &all);
+        all.iter().map(|at| at.id).collect::<Vec<_>>()
     };
     let last: Vec<u32> = (4201..=4210).rev().collect();
     assert_eq!((ids_of(Sort::Date), ids_of(Sort::Id)), (last.clone(), last));
@@ -203,6 +206,23 @@ pub fn pages_are_bounded_in_bytes(store: &dyn Store) {
     assert_eq!((rest.hits.len(), rest.next), (2, None));
 }
 
+/// Checks that pages of any size begin where the entries of a search say so, which are all that it finds, in order.
+fn assert_pages_of(store: &dyn Store, search: &Search, all: &[EntryRef]) {
+    for limit in [1, 7, 30] {
+        let search = Search { limit, count_to: 0, start: Start::First, ..search.clone() };
+        for (nth, at) in all.iter().enumerate().step_by(1 + all.len() / 7) {
+            let found = store.page_of(&search, at, &Stop::default()).unwrap().unwrap();
+            let before = nth / limit * limit;
+            assert_eq!(found.before, before as u64, "{at} is number {nth} of {search:?}");
+            let start = found.after.map_or(Start::First, Start::After);
+            assert_eq!(start == Start::First, before == 0, "{at}: {search:?}");
+            let page = store.search(&Search { start, ..search.clone() }, &Stop::default()).unwrap();
+            let shown: Vec<EntryRef> = page.hits.into_iter().map(|hit| hit.entry.at).collect();
+            assert_eq!(shown, all[before..all.len().min(before + limit)], "{at}: {search:?}");
+        }
+    }
+}
+
 pub fn pages_and_orders(store: &dyn Store) {
     store.put_book(&shift_book("A")).unwrap();
     store.put_book(&shift_book("B")).unwrap();
@@ -219,14 +239,23 @@ pub fn pages_and_orders(store: &dyn Store) {
     }
     let orders = [Sort::Date, Sort::Id, Sort::Thread, Sort::Attribute("Subject".into()), Sort::Attribute("energy".into())];
     for (sort, descending) in orders.iter().flat_map(|sort| [(sort, false), (sort, true)]) {
-        for (query, books) in
-            [("", vec![]), ("common", vec![]), ("word1", vec!["A", "B"]), ("/ord1 c/", vec!["B"]), ("nothing", vec![])]
-        {
+        for (query, books) in [
+            ("", vec![]),
+            ("", vec!["A"]),
+            ("common", vec![]),
+            ("word1", vec!["A", "B"]),
+            ("/ord1 c/", vec!["B"]),
+            ("/[vw]ord1/", vec![]),
+            ("subject:/1$/ since:2008-09-09T22:40:03", vec![]),
+            ("until:2008-09-09T22:40:05", vec!["B", "C"]),
+            ("nothing", vec![]),
+        ] {
             let books = books.into_iter().map(str::to_owned).collect();
             let search = Search { query: query.into(), books, sort: sort.clone(), descending, limit: 1000, ..Search::default() };
             let whole = store.search(&search, &Stop::default()).unwrap();
             let all: Vec<EntryRef> = whole.hits.iter().map(|hit| hit.entry.at.clone()).collect();
             assert_eq!(whole.count, Some(Count::Exactly(all.len() as u64)));
+            assert_pages_of(store, &search, &all);
             for far in [1000, u64::MAX - 1000, u64::MAX] {
                 let far = Search { start: Start::Skip(far), ..search.clone() };
                 assert_eq!(store.search(&far, &Stop::default()).unwrap().hits, []);
@@ -249,6 +278,13 @@ pub fn pages_and_orders(store: &dyn Store) {
                 assert_eq!(pages, all, "{sort:?} {descending} {query:?} by {limit}");
             }
         }
+    }
+    // An entry that the search does not find has the page on which it would stand; one that is nowhere has none.
+    let odd = Search { query: "word1".into(), books: vec!["A".into()], limit: 3, descending: false, ..Search::default() };
+    let (even, nowhere) = (EntryRef::new("A", 19), EntryRef::new("A", 99));
+    assert_eq!(store.page_of(&odd, &even, &Stop::default()).unwrap().unwrap().before, 9);
+    for (search, at) in [(&odd, nowhere), (&odd, EntryRef::new("B", 1))] {
+        assert_eq!(store.page_of(search, &at, &Stop::default()).unwrap(), None, "{at}");
     }
     let search = Search { limit: 5, ..Search::default() };
     let next = store.search(&search, &Stop::default()).unwrap().next.unwrap();
@@ -298,7 +334,9 @@ pub fn threads_are_ordered_by_their_newest_entries(store: &dyn Store) {
     let heads = |books: &[&str], query: &str, descending| {
         let page = store.search(&search(books, query, descending), &Stop::default()).unwrap();
         assert_eq!(page.count, Some(Count::Exactly(page.hits.len() as u64)));
-        page.hits.into_iter().map(|hit| hit.entry.at.to_string()).collect::<Vec<_>>()
+        let all: Vec<EntryRef> = page.hits.into_iter().map(|hit| hit.entry.at).collect();
+        assert_pages_of(store, &search(books, query, descending), &all);
+        all.iter().map(EntryRef::to_string).collect::<Vec<_>>()
     };
     for second in [10, 20, 30] {
         post("A", second, None);

@@ -18,7 +18,7 @@ use crate::{
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
     search::{MAX_PAGE, Page, Search, Stop, cost::measured},
     store::{
-        BookInfo, Entries, EntryEdit, HistoryPage, PagePart, Result, StoreError, ThreadPage, Transactions,
+        BookInfo, Entries, EntryEdit, HistoryPage, PagePart, PageStart, Result, StoreError, ThreadPage, Transactions,
         book_changes::{BOOK_CHANGE, change_name, change_of},
         book_row::{BookRow, damaged, rows_of},
         index::Tables,
@@ -184,6 +184,15 @@ impl Entries for PostgresStore {
 }
 
 impl Transactions for PostgresStore {
+    fn page_of(&self, search: &Search, at: &EntryRef, stop: &Stop) -> Result<Option<PageStart>> {
+        let mut start = None;
+        measured(search, || {
+            start = self.find_page_of(search, at, stop)?;
+            Ok::<_, StoreError>(Page::default())
+        })?;
+        Ok(start)
+    }
+
     fn change_book(&self, edit: BookEdit<'_>) -> Result<bool> {
         self.write(|writing| writing.change_book(edit))
     }

@@ -2,28 +2,33 @@
 //!
 //! Every query is short, so that a stopped search ends soon. Queries that still take long are cancelled from outside (`watch.rs`).
 
-use std::{cell::RefCell, rc::Rc, sync::Arc};
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use regex::Regex;
 use tampu_types::Time;
 
 use super::{
     PostgresStore,
-    database::{Database, Milestones, SnapshotVersion},
+    database::{Database, SnapshotVersion},
+    rank,
     rows::{book_row_of, book_rows, each_entry, load, number, row_of_book},
     session::{Session, Values},
     tokens::{is_exact, of_tag, question, spans},
 };
 use crate::{
-    entry::Entry,
+    entry::{Entry, EntryRef},
     query::candidates::{CUT, MAX_EXPANSION, UNLEARNED, Vocabulary, Want},
     search::{Page, Search, Stop},
     store::{
         Result, StoreError,
-        book_row::{BookRow, OrderKey, WHEN, row_in, rows_of},
+        book_row::{BookRow, OrderKey, WHEN, row_in},
         index::{Along, EachEntry, EachKey, EachRow, SearchEnd, SearchIndex},
         memory::Remembered,
-        page::page,
+        page::{PageStart, page, page_of},
         stream::Budget,
     },
     text::MAX_WORD,
@@ -33,7 +38,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Number of entries in the newest span that is queried. Each further span has twice as many up to [`MUCH_WIDER`] times
 /// as many, so that it has about [`AIM`] rows if they are as frequent as before. Rejected: a wider first span for searches
 /// that are counted, because it returns twice the rows that a count of a frequent word needs.
-const FIRST_SPAN: usize = 512;
+pub const FIRST_SPAN: usize = 512;
 const MUCH_WIDER: usize = 512;
 const AIM: usize = 1024;
 /// Number of answers of the index that a search remembers.
@@ -53,10 +58,25 @@ const MAX_LOOKED_THROUGH: usize = 10_000;
 
 impl PostgresStore {
     pub(super) fn find_page(&self, search: &Search, stop: &Stop) -> Result<Page> {
-        let stop = stop.within(search.time);
-        if let Some(why) = stop.reason() {
+        if let Some(why) = stop.within(search.time).reason() {
             return Ok(Page { stopped: Some(why.into()), ..Page::default() });
         }
+        self.in_snapshot(search, stop, |snapshot, stop, watched| page(snapshot, search, stop, watched))
+    }
+
+    pub(super) fn find_page_of(&self, search: &Search, at: &EntryRef, stop: &Stop) -> Result<Option<PageStart>> {
+        self.in_snapshot(search, stop, |snapshot, stop, _| page_of(snapshot, search, at, stop))
+    }
+
+    /// Runs a search in a snapshot, with a stop that has the time of the search, and the mark that statements are to be
+    /// cancelled by it.
+    fn in_snapshot<T>(
+        &self,
+        search: &Search,
+        stop: &Stop,
+        run: impl FnOnce(&Snapshot<'_>, &Stop, &AtomicBool) -> Result<T>,
+    ) -> Result<T> {
+        let stop = stop.within(search.time);
         let session = self.0.searchers.get()?;
         let watching = self.0.watch.over(&session, &stop);
         session.batch(BEGIN)?;
@@ -67,11 +87,11 @@ impl PostgresStore {
             answers: RefCell::default(),
             extents: RefCell::default(),
         };
-        let found = page(&snapshot, search, &stop, watching.watched());
+        let found = run(&snapshot, &stop, watching.watched());
         drop(watching);
         let ended = session.batch("COMMIT");
-        let page = found?;
-        ended.map(|()| page)
+        let found = found?;
+        ended.map(|()| found)
     }
 }
 
@@ -239,6 +259,14 @@ impl SearchIndex for Snapshot<'_> {
             }
             limit = (limit * 4).min(ROWS);
         }
+    }
+
+    fn count_along(&self, book_row: &BookRow, order: Along, after: &OrderKey, descending: bool) -> Result<u64> {
+        rank::count_along(self.session, book_row, order, after, descending)
+    }
+
+    fn row_of(&self, book_row: &BookRow, id: u32) -> Result<Option<(i64, Option<i64>)>> {
+        rank::row_of(self.session, book_row, id)
     }
 
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>> {
@@ -445,49 +473,6 @@ impl Snapshot<'_> {
 /// more than the search for them.
 fn together(sql: &str) -> String {
     format!("SELECT array_agg(row) FROM ({sql}) AS found")
-}
-
-impl Database {
-    /// Returns a row about `entries` entries away from another, or `None` if the book ends before it.
-    fn milestone(
-        &self,
-        session: &Session,
-        book_row: &BookRow,
-        from: i64,
-        entries: usize,
-        descending: bool,
-    ) -> Result<Option<i64>> {
-        let milestones = match self.milestones_of(book_row) {
-            Some(known) => known,
-            None => {
-                let sql = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS nth FROM entry WHERE row >= $1 AND row < $2) \
-                           AS numbered WHERE nth % $3 = 0 ORDER BY row";
-                let [first, end] = rows_of(book_row.num);
-                let rows = session.query(sql, &[&first, &end, &(FIRST_SPAN as i64)])?;
-                let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<_, _>>()?;
-                let made = Arc::new(Milestones { entries: book_row.entries, rows });
-                self.milestones.lock().insert(book_row.num, made.clone());
-                made
-            }
-        };
-        Ok(milestones.step(from, entries, descending))
-    }
-
-    /// Returns the milestones of a book, if they are known.
-    fn milestones_of(&self, book_row: &BookRow) -> Option<Arc<Milestones>> {
-        let known = self.milestones.lock().get(&book_row.num).cloned();
-        // Milestones are reused until the number of entries changes by a tenth: they only set the size of each request.
-        known.filter(|known| known.entries.abs_diff(book_row.entries) <= book_row.entries / 10)
-    }
-}
-
-impl Milestones {
-    /// Returns a row about `entries` entries away from another, or `None` if the book ends before it.
-    fn step(&self, from: i64, entries: usize, descending: bool) -> Option<i64> {
-        let (rows, steps) = (&self.rows, entries / FIRST_SPAN);
-        let at = rows.partition_point(|row| *row < from);
-        if descending { at.checked_sub(steps).map(|at| rows[at]) } else { rows.get(at + steps).copied() }
-    }
 }
 
 /// The vocabulary of the database.

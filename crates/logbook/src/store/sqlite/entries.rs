@@ -18,7 +18,7 @@ use crate::{
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
     search::{Page, Search, Stop, cost::measured},
     store::{
-        Attachments, BookInfo, Entries, EntryEdit, HistoryPage, PagePart, ThreadPage, Transactions,
+        Attachments, BookInfo, Entries, EntryEdit, HistoryPage, PagePart, PageStart, ThreadPage, Transactions,
         book_changes::{BOOK_CHANGE, change_name, change_of},
         book_row::{BookRow, damaged, rows_of},
         naming::{DeletedBook, Naming},
@@ -160,6 +160,15 @@ impl Entries for SqliteStore {
 }
 
 impl Transactions for SqliteStore {
+    fn page_of(&self, search: &Search, at: &EntryRef, stop: &Stop) -> Result<Option<PageStart>> {
+        let mut start = None;
+        measured(search, || {
+            start = self.find_page_of(search, at, stop)?;
+            Ok::<_, StoreError>(Page::default())
+        })?;
+        Ok(start)
+    }
+
     fn change_book(&self, edit: BookEdit<'_>) -> Result<bool> {
         self.write(|writing| writing.change_book(edit))
     }

@@ -15,10 +15,11 @@ use tampu_types::Time;
 use super::{
     Result, Searcher, SqliteStore,
     index::known_number,
+    rank,
     rows::{book_row, book_rows, each_entry, load_all},
 };
 use crate::{
-    entry::Entry,
+    entry::{Entry, EntryRef},
     query::candidates::{Column, EVERY, MAX_EXPANSION, Vocabulary, Want},
     search::{Page, Search, Stop},
     store::{
@@ -26,7 +27,7 @@ use crate::{
         book_row::{BookRow, OrderKey, WHEN, row_in},
         index::{Along, EachEntry, EachKey, EachRow, SearchEnd, SearchIndex},
         memory::{Remembered, SearchMemory},
-        page::page,
+        page::{PageStart, page, page_of},
         pool::PooledConnection,
         report::StoreCounts,
         stream::Budget,
@@ -45,6 +46,21 @@ const STEPS: i32 = 2000;
 
 impl SqliteStore {
     pub(super) fn find_page(&self, search: &Search, stop: &Stop) -> Result<Page> {
+        self.in_snapshot(search, stop, |snapshot, stop, watched| page(snapshot, search, stop, watched))
+    }
+
+    pub(super) fn find_page_of(&self, search: &Search, at: &EntryRef, stop: &Stop) -> Result<Option<PageStart>> {
+        self.in_snapshot(search, stop, |snapshot, stop, _| page_of(snapshot, search, at, stop))
+    }
+
+    /// Runs a search in a snapshot, with a stop that has the time of the search, and the mark that statements are to be
+    /// interrupted by it.
+    fn in_snapshot<T>(
+        &self,
+        search: &Search,
+        stop: &Stop,
+        run: impl FnOnce(&Snapshot<'_>, &Stop, &AtomicBool) -> Result<T>,
+    ) -> Result<T> {
         let stop = stop.within(search.time);
         let watched = Arc::new(AtomicBool::new(true));
         let (signal, still) = (stop.clone(), watched.clone());
@@ -53,7 +69,7 @@ impl SqliteStore {
         // The first statement takes the snapshot.
         let version = transaction.0.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         let snapshot = Snapshot { db: transaction.0, version, memory: &reader.0.memory, counts: &self.counts };
-        page(&snapshot, search, &stop, &watched)
+        run(&snapshot, &stop, &watched)
     }
 }
 
@@ -231,6 +247,14 @@ impl SearchIndex for Snapshot<'_> {
             }
         }
         Ok(())
+    }
+
+    fn count_along(&self, book_row: &BookRow, order: Along, after: &OrderKey, descending: bool) -> Result<u64> {
+        rank::count_along(self.db, book_row, order, after, descending)
+    }
+
+    fn row_of(&self, book_row: &BookRow, id: u32) -> Result<Option<(i64, Option<i64>)>> {
+        rank::row_of(self.db, book_row, id)
     }
 
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>> {
