@@ -6,6 +6,7 @@
 //! | log records: from Python's `logging` into the rings | [`log`] |
 //! | attribute events: servers and clients | [`event`] |
 //! | bulk data: senders and receivers | [`bulk`] |
+//! | the logbook | [`book`] |
 //! | questions to the archives, answered by tables | [`question`] |
 //! | errors as Python's exceptions | [`failure`] |
 //! | memory of arrays, borrowed from Python | [`buffer`] |
@@ -15,6 +16,7 @@
 //! So a callback never runs on a foreign thread, and the end of the interpreter meets no thread that waits for it.
 
 mod bell;
+mod book;
 mod buffer;
 mod bulk;
 mod event;
@@ -29,6 +31,10 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use crate::{
+        book::{
+            client::BookClient,
+            failure::{BookConflict, BookError, Locked, NotAllowed, NotFound, NotValid, Unreachable},
+        },
         bulk::{
             failure::{BulkError, CannotListen, Closed, Denied, NoReceiver, NobodyLeft, WrongOrder},
             receiver::{BulkData, BulkReceiver},

@@ -7,6 +7,57 @@ from typing import Any, Callable, Iterable, Literal, Mapping, Sequence
 
 class TampuError(Exception): ...
 
+class BookError(TampuError):
+    """A failure of the logbook: ``status`` and ``kind`` are those of the API, ``right`` is the missing right, if known."""
+
+    status: int | None
+    kind: str
+    right: str | None
+
+class NotAllowed(BookError):
+    """The caller lacks a right, or has to log in."""
+
+class NotFound(BookError):
+    """The thing is not there, or the caller may not read it."""
+
+class BookConflict(BookError):
+    """The entry was changed by another user since it was read."""
+
+class Locked(BookError):
+    """Another user edits the entry."""
+
+class NotValid(BookError):
+    """The request is not valid: an unknown attribute, a bad query."""
+
+class Unreachable(BookError):
+    """The hub cannot be reached, or does not answer."""
+
+class BookClient:
+    def __new__(
+        cls,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        by: str = "",
+        certificates: Path | None = None,
+        domain: str | None = None,
+    ) -> BookClient: ...
+    @property
+    def url(self) -> str: ...
+    def books(self) -> str: ...
+    def post(self, entry: str) -> int: ...
+    def entry(self, book: str, id: int) -> str: ...
+    def edit(self, book: str, id: int, content: str, expected: int | None) -> int: ...
+    def delete(self, book: str, id: int, replies: bool) -> int: ...
+    def lock(self, book: str, id: int, host: str, time: float) -> str: ...
+    def unlock(self, book: str, id: int) -> None: ...
+    def locked(self, book: str, id: int) -> str: ...
+    def thread(self, book: str, id: int, after: int | None, limit: int) -> tuple[str, int | None]: ...
+    def history(self, book: str, id: int, after: int | None, limit: int) -> tuple[str, int | None]: ...
+    def search(self, asked: str) -> str: ...
+    def upload(self, file: Any) -> tuple[str, int]: ...
+    def download(self, book: str, id: int, position: int, file: Any) -> int: ...
+
 class BulkError(TampuError):
     """A failure of bulk data. ``flow`` is its flow, if it has one, ``addresses`` those of the receivers concerned."""
 

@@ -276,6 +276,13 @@ impl Client {
         }
     }
 
+    /// Copies the bytes of an entry's attachment as they arrive. Returns their number. An error of `into` is passed on.
+    pub fn copy_attachment(&self, at: &EntryRef, position: usize, into: &mut dyn io::Write) -> Result<u64> {
+        let mut response = self.open("GET", &format!("{}/attachments/{position}", entry_path(at)))?;
+        let copied = io::copy(&mut response.body_mut().with_config().limit(u64::MAX).reader(), into);
+        Ok(copied.map_err(|error| self.unreachable(&error))?)
+    }
+
     /// Requests the purge of an entry or of a part of it.
     pub fn purge(&self, at: &EntryRef, purge: &Purge) -> Result<Purged> {
         Ok(self.parse(self.call("POST", &format!("{}/purge", path(at)), Some(&to_json(purge)?), &[])?)?)
