@@ -332,7 +332,7 @@ def test_errors_say_what_where_and_why(place):
 LARGE = """
 import resource, sys, tampu.bulk
 block = bytearray(64 << 20)
-with tampu.bulk.Sender("camera", "large", connect_wait=30) as sender:
+with tampu.bulk.Sender("camera", "large", connect_wait=30, wait=60, ack_wait=60) as sender:
     with sender.flow().transfer(b"1 GB") as transfer:
         for number in range(16):
             block[0] = number
@@ -360,7 +360,7 @@ def test_a_gigabyte_needs_the_memory_of_windows(place):
     taking = place.python(TAKING, stdout=subprocess.PIPE)
     sending = place.python(LARGE, stdout=subprocess.PIPE)
     for program in (sending, taking):
-        out, _ = program.communicate(timeout=120)
+        out, _ = program.communicate(timeout=300)
         assert program.returncode == 0
         total, peak = map(int, out.split())
         assert total == 1 << 30
