@@ -7,14 +7,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 scripts/need.sh rust cc pam kerberos >&2
-build=(cargo build --quiet --locked --features tampu-log/log,tampu-log/tracing)
 # Without optimisation, a page would take seconds.
 optimised=()
 for crate in typst-library typst-layout typst-eval typst-realize typst-syntax typst-utils comemo rustybuzz ttf-parser krilla subsetter; do
   optimised+=(--config "profile.dev.package.$crate.opt-level=1")
 done
-"${build[@]}" --features tampu-cli/pam,tampu-cli/kerberos,tampu-cli/pdf "${optimised[@]}" >&2
+scripts/build-unoptimised.sh --quiet --features tampu-cli/pam,tampu-cli/kerberos,tampu-cli/pdf "${optimised[@]}" >&2
 cp -f "$target/debug/tampu" "$target/debug/tampu-logins"
 # The usual program returns to its place; it is not compiled again.
-"${build[@]}" >&2
+scripts/build-unoptimised.sh --quiet >&2
 echo "$target/debug/tampu-logins"

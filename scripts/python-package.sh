@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # python-package.sh [--release | TARGET...]: builds the package `tampu` of Python where the other build products are, and prints the directory
-# that holds it, for PYTHONPATH. TARGET is what cargo shall build besides, as `--example NAME`. The product is built with it, in one go, so that nothing is compiled twice.
+# that holds it, for PYTHONPATH. TARGET is what cargo shall build besides, as `--example NAME`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
@@ -11,11 +11,7 @@ if [ "${1:-}" = --release ]; then
   cargo build --locked --release --package tampu-cli >&2
   cargo build --locked --release --package tampu-python >&2
 else
-  # The same crates with the same features as in the tests, so that nothing is compiled twice: naming a test brings in the
-  # dependencies of tests, and macros built for their own sake would not be those of the other crates. The benches bring
-  # foreign software.
-  cargo build --locked ${TAMPU_FEATURES:-} --workspace --exclude tampu-benches --exclude tampu-macros --lib --bins \
-    --test structure "$@" >&2
+  scripts/build-unoptimised.sh "$@" >&2
 fi
 package=$target/$profile/python
 rm -rf "$package/tampu"

@@ -11,9 +11,7 @@ scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger apache chrom
 venv=$(scripts/venv.sh tests/peers/requirements.txt tests/attacks/requirements.txt)
 
 echo "== the tests that need root, namespaces and PostgreSQL, and those of the benches"
-# The features of `make test`, so that nothing is compiled twice.
-export TAMPU_FEATURES="--features tampu-log/log,tampu-log/tracing"
-cargo test --locked $TAMPU_FEATURES --tests -- --ignored
+cargo test --locked --features tampu-log/log,tampu-log/tracing --tests -- --ignored
 cargo test --locked --package tampu-benches
 
 export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"

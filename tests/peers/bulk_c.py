@@ -7,7 +7,7 @@ import os
 import pathlib
 import subprocess
 
-from cxx import BINDING, C, CXX, ROOT, TARGET, Programs
+from cxx import BINDING, C, CXX, ROOT, Programs, build
 from hub import Place, check, until
 
 BYTES = 100_000_000
@@ -128,8 +128,7 @@ def given_up(place, compiled, recv):
 def main():
     print("bulk_c", flush=True)
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx"], check=True)
-    build = ["cargo", "build", "--quiet", "--locked", "--package", "tampu-c"]
-    subprocess.run(build, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": TARGET}, check=True)
+    build()
     compiled = Programs()
     programs = [compiled.compile(C, BINDING / "examples" / name) for name in ("bulk_send.c", "bulk_recv.c")]
     header = os.path.join(compiled.directory.name, "header.cpp")

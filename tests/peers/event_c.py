@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from cxx import BINDING, C, CXX, ROOT, TARGET, Programs
+from cxx import BINDING, C, CXX, ROOT, Programs, build
 from hub import Place, check, until
 
 KILLED = r"""
@@ -95,8 +95,7 @@ def killed(place, programs):
 def main():
     print("event_c", flush=True)
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx"], check=True)
-    build = ["cargo", "build", "--quiet", "--locked", "--package", "tampu-c"]
-    subprocess.run(build, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": TARGET}, check=True)
+    build()
     programs = Programs()
     places = [Place("alone"), Place("hub")]
     try:
