@@ -5,7 +5,7 @@ import signal
 from hub import check
 
 import drivers
-from kit import matrix
+from kit import matrix, once
 
 # Values that each publisher pushes while a reader is stopped.
 PUSHES = 200
@@ -72,7 +72,7 @@ def pauses(kit):
     last = 0
     for stopped, reader in kit.drivers.items():
         publishers = [language for language in kit.drivers if language != stopped]
-        before = {publisher: len(reader.events[names[publisher]]) - 1 for publisher in publishers}
+        before = {publisher: len(once(reader.events[names[publisher]])) - 1 for publisher in publishers}
         reader.process.send_signal(signal.SIGSTOP)
         for number in range(last + 1, last + PUSHES + 1):
             for publisher in publishers:
@@ -84,13 +84,12 @@ def pauses(kit):
         reader.process.send_signal(signal.SIGCONT)
         for publisher in publishers:
             awaits(reader, publisher, names[publisher], last)
-            events = reader.events[names[publisher]][before[publisher]:]
+            events = once(reader.events[names[publisher]])[before[publisher]:]
             came, missing = account(events, wrong, f"{stopped} reads {publisher}")
             rows[publisher][stopped] = f"{came - 1}+{missing}"
     for publisher, name in names.items():
         for language, reader in kit.drivers.items():
-            events = reader.events[name]
-            account(events, wrong, f"{language} reads {publisher}")
+            account(once(reader.events[name]), wrong, f"{language} reads {publisher}")
     matrix(f"SIGSTOP of the reader: of {PUSHES} values, those that came afterwards + those told as missing", list(kit.drivers), rows)
     for line in wrong[:20]:
         print(f"    {line}")

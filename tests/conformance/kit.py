@@ -12,6 +12,14 @@ def matrix(title, readers, rows):
         print("  " + publisher.ljust(20) + "".join(cells[reader].rjust(width) for reader in readers), flush=True)
 
 
+def once(events):
+    """Events without the repetition of the current value that follows a silence of the source, as on a machine that is too busy."""
+    return [
+        event for before, event in zip([None, *events], events)
+        if not (before and event["reason"] == "resumed" and event["number"] == before["number"])
+    ]  # fmt: skip
+
+
 class Kit:
     """A hub and a driver for each language."""
 

@@ -60,7 +60,7 @@ class Values(kit.Kit):
         total = sum(len(pushes) for pushes in expected.values())
         counts = {}
         for reader in self.drivers.values():
-            arrived = lambda: sum(len(reader.events[name]) for name in expected)
+            arrived = lambda: sum(len(kit.once(reader.events[name])) for name in expected)
             reader.until(f"{total} events of {driver.language}", lambda: arrived() >= total, arrived)
             counts[reader.language] = (sum(self.equal(reader, name, expected[name], wrong) for name in expected), total)
         for name in expected:
@@ -73,13 +73,13 @@ class Values(kit.Kit):
     @staticmethod
     def equal(driver, name, expected, wrong):
         """The number of events that are as they must be."""
-        got = driver.events[name]
+        got = kit.once(driver.events[name])
         right = 0
         for number, (event, push) in enumerate(zip(got, expected), 1):
             shown = {key: event.get(key) for key in KEYS}
             pushed = {key: push[key] for key in KEYS}
             good = shown == pushed and event["number"] == str(number) and event["missed"] == [] and event["errors"] == []
-            good &= event["reason"] in (("first", "update") if number == 1 else ("update",))
+            good &= event["reason"] in (("first", "update", "resumed") if number == 1 else ("update", "resumed"))
             good &= event["source"] == f"{drivers_of(name)}/server"
             right += good
             if not good:
@@ -146,9 +146,9 @@ def main():
         all_drivers = Values(place, hub, commands)
         all_drivers.events()
         all_drivers.logs()
+        faults.restart(all_drivers)
         faults.pauses(all_drivers)
         faults.kills(all_drivers)
-        faults.restart(all_drivers)
         for driver in all_drivers.drivers.values():
             check(f"{driver.language} ends well", driver.end() == 0)
     finally:
