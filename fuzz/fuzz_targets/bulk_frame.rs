@@ -11,7 +11,7 @@ mod group;
 #[allow(dead_code)]
 #[path = "../../crates/bulk/src/interface.rs"]
 mod interface;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../../crates/bulk/src/message.rs"]
 mod message;
 #[allow(dead_code)]

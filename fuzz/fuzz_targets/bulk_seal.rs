@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 #[path = "../../crates/bulk/src/frame.rs"]
 mod frame;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../../crates/bulk/src/message.rs"]
 mod message;
 #[allow(dead_code)]
