@@ -17,7 +17,7 @@ import cxx  # noqa: E402
 import javas  # noqa: E402
 import typescript  # noqa: E402
 
-# Whether a language writes records and reads them, as docs/languages.md has it.
+# The languages whose programs write and read records (docs/languages.md), and those that need the gateway.
 LANGUAGES = {
     "rust": {"writes_logs": True, "reads_logs": True, "gateway": False},
     "cpp": {"writes_logs": True, "reads_logs": False, "gateway": False},
@@ -104,7 +104,7 @@ class Driver:
         return value
 
     def told(self, name, reason):
-        """Whether a notice of this reason has come for an attribute."""
+        """Returns whether a notice of this reason has come for an attribute."""
         return any(notice["reason"] == reason for notice in self.notices[name])
 
     def call(self, do, **members):

@@ -28,7 +28,7 @@ def push(kit, publisher, name, element):
 
 
 def has(reader, name, element):
-    """Whether a value has arrived."""
+    """Returns whether a value has arrived."""
     return any(event.get("elements") == [str(element)] for event in reader.events[name])
 
 
