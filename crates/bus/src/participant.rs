@@ -99,6 +99,10 @@ pub(crate) struct Shared {
     registry: Mutex<Registry>,
     next_id: AtomicU32,
     leaving: AtomicBool,
+    /// True while the program that this participant stands for cannot be reached.
+    is_absent: AtomicBool,
+    /// True if that program counts as dead when this participant ends.
+    dies: AtomicBool,
     /// Time of the next look at the rules about topics and their settings, in monotonic ns.
     look_at_rules: AtomicU64,
     this: OnceLock<Weak<Shared>>,
@@ -141,6 +145,8 @@ impl Participant {
             registry: Mutex::default(),
             next_id: AtomicU32::new(0),
             leaving: AtomicBool::new(false),
+            is_absent: AtomicBool::new(false),
+            dies: AtomicBool::new(false),
             look_at_rules: AtomicU64::new(0),
             this: OnceLock::new(),
             access: OnceLock::new(),
@@ -171,6 +177,20 @@ impl Participant {
     /// Returns its stable name.
     pub fn source(&self) -> &SourceName {
         &self.shared.links.source
+    }
+
+    /// Sets whether the program that this participant stands for cannot be reached, as a gateway knows of its clients.
+    /// Readers hear at once that the source is silent, or that it has returned.
+    pub fn set_absent(&self, is_absent: bool) {
+        if self.shared.is_absent.swap(is_absent, Ordering::AcqRel) != is_absent {
+            self.shared.links.beat_soon();
+        }
+    }
+
+    /// Makes the end of this participant the death of the program that it stands for: readers hear that the source died
+    /// instead of that it left.
+    pub fn die_at_end(&self) {
+        self.shared.dies.store(true, Ordering::Release);
     }
 
     /// Returns the clock of the bus.

@@ -105,6 +105,8 @@ struct Heard {
     host: Arc<str>,
     last: u64,
     silent: bool,
+    /// True if it said that it is absent: samples that are still under way do not end its silence.
+    says_absent: bool,
     /// Time since which its presence is gone.
     absent_since: Option<u64>,
 }

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use page::hex_dump;
 use tampu_bus::wire::{
     batch::{FLAG_ELSEWHERE, Loaned, Piece, elsewhere, put_loaned, put_sample, sample_at},
-    control::{Acknowledgement, Control, Heartbeat, Mark, Offer},
+    control::{Acknowledgement, Control, Heartbeat, Mark, Offer, SenderState},
     refetch::{Refetch, Shelf},
 };
 use tampu_types::{BatchHeader, ClockState, Domain, Incarnation, SourceName, Time};
@@ -44,7 +44,7 @@ fn heartbeats() {
         from: incarnation(),
         source: "CONTROL/DV01".to_owned(),
         direct: String::new(),
-        leaving: false,
+        state: SenderState::Present,
         offers: vec![offer],
     };
     let dump = hex_dump(PAGE, 0);

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,7 +16,7 @@ use crate::{
     clock::Gate,
     engine::Answer,
     links::lock,
-    wire::control::{Acknowledgement, Control, Heartbeat, Offer},
+    wire::control::{Acknowledgement, Control, Heartbeat, Offer, SenderState},
     writer::{BEAT_UNACKED, Stream},
 };
 use tampu_types::Incarnation;
@@ -39,7 +42,7 @@ impl Shared {
                 for core in self.readers() {
                     let offers: Vec<&Offer> = beat.offers.iter().filter(|offer| offer.reader == core.id).collect();
                     // The end also concerns a reader whose streams were all closed before.
-                    if !offers.is_empty() || beat.offers.is_empty() || beat.leaving {
+                    if !offers.is_empty() || beat.offers.is_empty() || beat.state.is_end() {
                         core.heartbeat(&beat, &offers, host);
                     }
                 }
@@ -121,13 +124,13 @@ impl Shared {
 
     fn send_beats(&self, offers: HashMap<Incarnation, Vec<Offer>>, streams: &[Arc<Stream>]) {
         let direct = streams.iter().find_map(|stream| stream.direct_endpoint()).unwrap_or_default();
-        let leaving = self.leaving.load(Ordering::Acquire);
+        let state = self.sender_state();
         for (to, offers) in offers {
             let beat = Heartbeat {
                 from: self.links.incarnation,
                 source: self.links.source.as_str().to_owned(),
                 direct: direct.to_owned(),
-                leaving,
+                state,
                 offers,
             };
             // The next heartbeat replaces a lost one.
@@ -170,6 +173,16 @@ impl Shared {
         });
         if links.engine.ask(&links.keys.unanswered(), Bytes::new(), FAREWELL, answers).is_ok() {
             links.clock.wait(&ended, seen, links.clock.monotonic() + FAREWELL.as_nanos() as u64);
+        }
+    }
+
+    fn sender_state(&self) -> SenderState {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        match (is(&self.leaving), is(&self.is_absent)) {
+            (true, _) if is(&self.dies) => SenderState::Died,
+            (true, _) => SenderState::Left,
+            (false, true) => SenderState::Absent,
+            (false, false) => SenderState::Present,
         }
     }
 

@@ -36,7 +36,7 @@ impl Core {
         match received.sources.get_mut(&from) {
             Some(heard) => {
                 heard.last = now;
-                if std::mem::take(&mut heard.silent) {
+                if !heard.says_absent && std::mem::take(&mut heard.silent) {
                     heard.absent_since = None;
                     received.queue.push_back(change(SourceState::Returned));
                     self.wake();
@@ -47,7 +47,8 @@ impl Core {
                     Origin::Host(host) => host.into(),
                     Origin::Participant(of) => self.links.chunk_of(of),
                 };
-                let heard = Heard { source: source.clone(), host, last: now, silent: false, absent_since: None };
+                let heard =
+                    Heard { source: source.clone(), host, last: now, silent: false, says_absent: false, absent_since: None };
                 received.sources.insert(from, heard);
                 received.queue.push_back(change(SourceState::Appeared));
                 self.wake();
@@ -73,6 +74,17 @@ impl Core {
                 is_named_now
             }
             (Origin::Host(_), _) => true,
+        }
+    }
+
+    /// Notes that a participant stands for a program that it cannot reach.
+    pub(super) fn absent(&self, received: &mut Received, from: Incarnation) {
+        let Some(heard) = received.sources.get_mut(&from) else { return };
+        heard.says_absent = true;
+        if !std::mem::replace(&mut heard.silent, true) {
+            let change = SourceChange { source: heard.source.clone(), incarnation: from, state: SourceState::Silent };
+            received.queue.push_back(Item::Source(change));
+            self.wake();
         }
     }
 

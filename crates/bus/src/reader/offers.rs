@@ -11,7 +11,7 @@ use crate::{
     access::Verb,
     links::lock,
     shared::{Progress, ProgressPage, whose},
-    wire::control::{Heartbeat, Offer},
+    wire::control::{Heartbeat, Offer, SenderState},
     writer::TypeTag,
 };
 
@@ -26,9 +26,12 @@ impl Core {
         if received.ended.contains(&beat.from) {
             return;
         }
-        if beat.leaving && offers.is_empty() && !received.sources.contains_key(&beat.from) {
+        if beat.state.is_end() && offers.is_empty() && !received.sources.contains_key(&beat.from) {
             // This reader never read a stream of this process.
             return;
+        }
+        if let Some(heard) = received.sources.get_mut(&beat.from) {
+            heard.says_absent &= beat.state != SenderState::Present;
         }
         if !self.heard(&mut received, beat.from, &source, Origin::Host(host), now) {
             return;
@@ -59,7 +62,7 @@ impl Core {
                 });
                 stream_state.take(start.unwrap_or(inbox.expected()).max(before));
             }
-            if beat.leaving {
+            if beat.state == SenderState::Left {
                 inbox.writer_left(&mut out);
             }
             if let Some(when) = inbox.next_ask() {
@@ -79,11 +82,14 @@ impl Core {
             ack_by = ack_by.min(if offer.answer_now || begins { now } else { now + ACK_PATIENCE });
             self.hand_on(&mut received, key, out);
         }
-        if beat.leaving {
-            self.end_source(&mut received, beat.from, SourceState::Left);
+        match beat.state {
+            SenderState::Present => {}
+            SenderState::Absent => self.absent(&mut received, beat.from),
+            SenderState::Left => self.end_source(&mut received, beat.from, SourceState::Left),
+            SenderState::Died => self.end_source(&mut received, beat.from, SourceState::Died),
         }
         drop(received);
-        if beat.leaving {
+        if beat.state.is_end() {
             // Acknowledgements end here. An outlet for its readers is opened anew.
             self.links.forget(beat.from);
         }

@@ -20,10 +20,41 @@ pub struct Heartbeat {
     pub source: String,
     /// Endpoint for direct links to it; empty if there is none.
     pub direct: String,
-    /// True if it leaves in order, so that there is no unknown tail.
-    pub leaving: bool,
+    /// State of the sender.
+    pub state: SenderState,
     /// Its streams that concern the addressee.
     pub offers: Vec<Offer>,
+}
+
+/// State of a writer's participant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SenderState {
+    /// The process works.
+    #[default]
+    Present,
+    /// It leaves in order, so that there is no unknown tail.
+    Left,
+    /// It stands for a program that it cannot reach at present.
+    Absent,
+    /// It stood for a program that counts as dead, and ends.
+    Died,
+}
+
+impl SenderState {
+    fn of(byte: u8) -> SenderState {
+        match byte {
+            1 => SenderState::Left,
+            2 => SenderState::Absent,
+            3 => SenderState::Died,
+            // A state of a later release: it sends, so it is there.
+            _ => SenderState::Present,
+        }
+    }
+
+    /// Returns true if this is its last heartbeat.
+    pub fn is_end(self) -> bool {
+        matches!(self, SenderState::Left | SenderState::Died)
+    }
 }
 
 /// Offer of one stream to one reader.
@@ -104,7 +135,12 @@ impl Heartbeat {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 80 * self.offers.len());
         out.extend_from_slice(&HEARTBEAT);
-        out.push(u8::from(self.leaving));
+        out.push(match self.state {
+            SenderState::Present => 0,
+            SenderState::Left => 1,
+            SenderState::Absent => 2,
+            SenderState::Died => 3,
+        });
         out.extend_from_slice(&self.from.to_bytes());
         put_text(&mut out, &self.source);
         put_text(&mut out, &self.direct);
@@ -154,7 +190,7 @@ impl Control {
     pub fn decode(bytes: &[u8]) -> Result<Control, BadMessage> {
         let mut cursor = Cursor::new(bytes);
         let kind = cursor.bytes(3, "kind")?;
-        let flag = cursor.u8("flag")? != 0;
+        let state = SenderState::of(cursor.u8("state")?);
         let from = cursor.incarnation("sender")?;
         if kind == HEARTBEAT {
             let source = cursor.text("source")?.to_owned();
@@ -162,7 +198,7 @@ impl Control {
             let count = cursor.u32("count")?;
             // Entries are read one by one, so a count beyond the bytes ends in an error and not in an allocation.
             let offers = (0..count).map(|_| decode_offer(&mut cursor)).collect::<Result<Vec<_>, _>>()?;
-            return Ok(Control::Heartbeat(Heartbeat { from, source, direct, leaving: flag, offers }));
+            return Ok(Control::Heartbeat(Heartbeat { from, source, direct, state, offers }));
         }
         if kind == ACKNOWLEDGEMENT {
             let count = cursor.u32("count")?;
@@ -229,7 +265,13 @@ mod tests {
             partition: ".operator.".to_owned(),
         };
         let from = Incarnation { boot: 7, pid: 8, start: 9 };
-        Heartbeat { from, source: "DV01".to_owned(), direct: String::new(), leaving: true, offers: vec![offer.clone(), offer] }
+        Heartbeat {
+            from,
+            source: "DV01".to_owned(),
+            direct: String::new(),
+            state: SenderState::Absent,
+            offers: vec![offer.clone(), offer],
+        }
     }
 
     #[test]
