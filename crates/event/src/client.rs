@@ -12,7 +12,8 @@
 //! server that takes over from it. The writers' caches keep the events that wait.
 //!
 //! There is one thread for each server, because each reader of the bus waits for its own samples. Beyond
-//! [`ClientSettings::max_stream_workers`] all further servers share two threads.
+//! [`ClientSettings::max_stream_workers`] all further servers share two threads. A subscription whose callback may wait has
+//! threads of its own ([`SubscribeOptions::alone`]).
 
 use std::{
     sync::{
@@ -109,6 +110,8 @@ struct DeclarationReader {
 
 /// Longest sleep of a worker without an event.
 const IDLE: Duration = Duration::from_millis(250);
+/// Longest sleep of a worker of a single subscription. A command wakes it.
+const IDLE_ALONE: Duration = Duration::from_secs(60);
 /// Pause before a worker starts again after a panic.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
 /// Most declarations read in one turn before commands are handled.
@@ -264,12 +267,15 @@ impl ClientState {
     }
 
     fn run(&self, worker: &mut StreamWorker, key: &StreamKey) {
+        // An idle worker stays for a while, because an unsubscription is often followed by a new subscription. The worker of
+        // a single subscription has nothing to wait for, and there may be many of them.
+        let stays = if key.alone.is_some() { 0 } else { 40 };
         let mut idle = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let came = worker.turn(IDLE);
+            let rests = key.alone.is_some() && !worker.is_idle();
+            let came = worker.turn(if rests { IDLE_ALONE } else { IDLE });
             idle = if came || !worker.is_idle() { 0 } else { idle + 1 };
-            // An idle worker stays for a while, because an unsubscription is often followed by a new subscription.
-            if idle > 40 && self.directory.lock().close_worker(key) {
+            if idle > stays && self.directory.lock().close_worker(key) {
                 return;
             }
         }

@@ -22,6 +22,9 @@ use super::{
 };
 use crate::{precedence::outranked_by, server::ATTRIBUTES_LIMIT, topics};
 
+/// Most workers for single servers of a subscription that has workers of its own. Further servers share two.
+const WORKERS_ALONE: usize = 8;
+
 /// Process that owns an attribute.
 struct Owner {
     source: Arc<SourceInfo>,
@@ -311,8 +314,12 @@ impl Directory {
                     commands.push(StreamCommand::Unbind { incarnation: life, attribute: number, sub: interest.sub.id, report });
                     self.to_notify.insert(worker);
                 }
-                let key = StreamKey { topics: topic.clone(), reliable: interest.sub.options.reliable, of_host };
-                let key = if self.workers.contains_key(&key) || self.workers.len() < self.max_stream_workers {
+                let options = &interest.sub.options;
+                let alone = options.alone.then_some(interest.sub.id);
+                let key = StreamKey { topics: topic.clone(), reliable: options.reliable, of_host, alone };
+                let most = if alone.is_some() { WORKERS_ALONE } else { self.max_stream_workers };
+                let is_known = self.workers.contains_key(&key);
+                let key = if is_known || self.workers.keys().filter(|key| key.alone == alone).count() < most {
                     key
                 } else {
                     // All servers' streams for this host, also for servers here: `event/*` would bring everything of all hosts.

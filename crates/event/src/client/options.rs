@@ -18,6 +18,8 @@ pub struct SubscribeOptions {
     pub reliable: bool,
     /// True if long values are read in their server's memory; see [`SubscribeOptions::in_place`].
     pub in_place: bool,
+    /// True if the subscription has readers of its own; see [`SubscribeOptions::alone`].
+    pub alone: bool,
     /// Conditions on the readings to deliver.
     pub filter: Filter,
 }
@@ -31,6 +33,7 @@ impl SubscribeOptions {
             first: true,
             reliable: true,
             in_place: false,
+            alone: false,
             filter: Filter::default(),
         }
     }
@@ -56,6 +59,13 @@ impl SubscribeOptions {
     /// Disables requests for lost samples, for displays that only need the newest value.
     pub fn unreliable(mut self) -> SubscribeOptions {
         self.reliable = false;
+        self
+    }
+
+    /// Gives the subscription readers of its own, so that its callback may wait. A wait holds the servers back as any slow
+    /// reader does, and delays no other subscription of this client. It costs a thread for each server.
+    pub fn alone(mut self) -> SubscribeOptions {
+        self.alone = true;
         self
     }
 

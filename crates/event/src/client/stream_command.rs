@@ -20,6 +20,8 @@ pub(super) struct StreamKey {
     pub reliable: bool,
     /// True for streams of servers for this host, which have what their readers tell the server that they want.
     pub of_host: bool,
+    /// The only subscription that the worker serves; see [`super::SubscribeOptions::alone`].
+    pub alone: Option<u64>,
 }
 
 /// Attribute of one incarnation of a server.

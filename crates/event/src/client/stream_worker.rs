@@ -33,6 +33,8 @@ const RETRY_AFTER_UNRELIABLE: u64 = 5_000_000;
 const LONGEST_RETRY_AFTER: u64 = 500_000_000;
 /// Most bytes that wait in an unreliable reader. It needs only the newest value, so a long queue is useless.
 const QUEUE_UNRELIABLE: usize = 1 << 20;
+/// Most bytes that wait in the reader of a single subscription, whose callback may wait. More stay with their writers.
+const QUEUE_ALONE: usize = 2 << 20;
 /// Most samples handled in one turn before commands.
 const AT_ONCE: usize = 4096;
 /// Most attributes named in one request.
@@ -64,6 +66,8 @@ impl StreamWorker {
         let mut qos = ReaderQos { history: History::All, reliable: key.reliable, ..ReaderQos::default() };
         if !key.reliable {
             qos.queue = QUEUE_UNRELIABLE;
+        } else if key.alone.is_some() {
+            qos.queue = QUEUE_ALONE;
         }
         let reader = participant.reader(&TopicFilter::new(key.topics.clone())?, &PartitionFilter::All, qos)?;
         let retry_after = if key.reliable { RETRY_AFTER } else { RETRY_AFTER_UNRELIABLE };
