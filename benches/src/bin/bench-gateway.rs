@@ -234,6 +234,7 @@ fn write(options: &Options, way: Way, run: &Path) -> Done<()> {
                     }
                 }
             }
+            client.bye()?;
         }
     }
     println!("{number}");
@@ -316,6 +317,8 @@ fn measure(options: &Options, run: &Path, (written, read): (Way, Way), size: usi
                     client.credit(1, granted)?;
                 }
             }
+            // A session that only vanished would stay for a minute, and hold the writers of the next measurements.
+            client.bye()?;
         }
     }
     let total = match total {
