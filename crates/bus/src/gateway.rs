@@ -36,8 +36,8 @@ use tampu_types::gateway::{
     put_frame,
 };
 
-/// Longest time between two frames of this side.
-const BEAT: Duration = Duration::from_secs(1);
+/// Time between two frames of this side before the gateway has said what it allows.
+const FIRST_BEAT: Duration = Duration::from_secs(1);
 /// Bytes of counted frames after which they are acknowledged.
 const ACKNOWLEDGE_AFTER: usize = 64 << 10;
 /// Longest body that this client takes where HELLO names none.
@@ -119,7 +119,7 @@ impl GatewayClient {
             received: 0,
             unacknowledged: 0,
             kept: VecDeque::new(),
-            next_beat: Instant::now() + BEAT,
+            next_beat: Instant::now() + FIRST_BEAT,
         };
         client.greet()?;
         Ok(client)
@@ -307,8 +307,16 @@ impl GatewayClient {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), GatewayError> {
-        self.next_beat = Instant::now() + BEAT;
+        self.next_beat = Instant::now() + self.beat();
         self.socket.write_all(bytes).map_err(|why| self.lost(why))
+    }
+
+    /// Returns the time between two frames of this side: three quarters of what the gateway allows.
+    fn beat(&self) -> Duration {
+        match self.welcome.beat_ms {
+            0 => FIRST_BEAT,
+            longest => Duration::from_millis((longest * 3 / 4).min(60_000)),
+        }
     }
 
     fn forget(&mut self, number: u64) {

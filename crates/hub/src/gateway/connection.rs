@@ -156,7 +156,7 @@ fn read(
 
 /// Writes frames until the connection ends.
 fn write(session: &Session, connection: u64, socket: &mut UnixStream, received: &AtomicU64) {
-    let mut beat = Instant::now() + BEAT / 2;
+    let mut beat = Instant::now() + BEAT * 3 / 4;
     loop {
         let work = session.outgoing.next(connection, beat);
         let mut frames = match work {
@@ -169,7 +169,7 @@ fn write(session: &Session, connection: u64, socket: &mut UnixStream, received: 
             let mut ack = Vec::new();
             put_frame(&mut ack, Kind::Ack, 0, 0, 0, &received.load(Ordering::Acquire).to_le_bytes());
             frames.push(ack.into());
-            beat = now + BEAT / 2;
+            beat = now + BEAT * 3 / 4;
         }
         if write_all(socket, &frames).is_err() {
             return;

@@ -28,13 +28,15 @@ pub(crate) const ALL_WINDOWS: usize = 256 << 20;
 pub(crate) const SMALL_WINDOW: usize = 256 << 10;
 /// Bytes of batches that wait in the reader of a subscription.
 pub(crate) const READER_QUEUE: usize = 2 << 20;
+/// Subscriptions of attributes with readers of their own, of all sessions.
+pub(crate) const OWN_READERS: usize = 256;
 /// Bytes of events that wait in a subscription of attributes.
 pub(crate) const EVENT_QUEUE: usize = 1 << 20;
 
-/// Longest time between two frames of a side.
-pub(crate) const BEAT: Duration = Duration::from_secs(2);
-/// Silence after which a connection is closed.
-pub(crate) const SILENCE: Duration = Duration::from_secs(6);
+/// Longest time between two frames of a side. Each beat of an idle session wakes a thread of the hub.
+pub(crate) const BEAT: Duration = Duration::from_secs(4);
+/// Silence of three beats, after which a connection is closed.
+pub(crate) const SILENCE: Duration = Duration::from_secs(12);
 /// Time for HELLO.
 pub(crate) const GREETING: Duration = Duration::from_secs(10);
 /// Time for which a session without a connection lives.
