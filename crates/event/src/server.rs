@@ -101,6 +101,7 @@ impl Server {
             polls: Polls::default(),
             keeper: Gate::default(),
             stop: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
             settings,
             participant,
         });
@@ -137,6 +138,12 @@ impl Server {
     /// Declares an attribute.
     pub fn declare(&self, config: AttributeConfig) -> Result<Attribute, DeclareError> {
         self.declare_with(config, AttributeOptions::default())
+    }
+
+    /// Makes attributes end without a withdrawal from now on. The program that this server stands for is dead, and
+    /// subscribers hear that from the end of the participant ([`Participant::die_at_end`]).
+    pub fn abandon(&self) {
+        self.shared.is_abandoned.store(true, Ordering::Release);
     }
 
     /// Declares an attribute with options for its events.

@@ -3,7 +3,10 @@
 use std::{
     cell::RefCell,
     collections::{BTreeSet, HashMap},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -88,6 +91,8 @@ pub(super) struct ServerState {
     /// Gate that opens when there is work for the keeper.
     pub(super) keeper: Gate,
     pub(super) stop: AtomicBool,
+    /// True if attributes that end are not withdrawn.
+    pub(super) is_abandoned: AtomicBool,
 }
 
 impl ServerState {
@@ -237,7 +242,9 @@ impl ServerState {
 
     pub(super) fn withdraw(&self, inner: &Arc<PublishedAttribute>) {
         let mut table = self.table.lock();
-        let _ = self.declare_again(&mut table, inner, Presence::Withdrawn);
+        if !self.is_abandoned.load(Ordering::Acquire) {
+            let _ = self.declare_again(&mut table, inner, Presence::Withdrawn);
+        }
         table.by_name.remove(inner.name.folded());
         if let Some(slot) = table.by_index.get_mut(inner.index as usize) {
             *slot = None;
