@@ -49,6 +49,9 @@ def through(place, server, client):
         serving.stdin.flush()
         pushed = json.loads(serving.stdout.readline())["pushed"]
         took = finished(taking, "the client")
+        # The server ends in order: what it published would else stay until its session is given up.
+        serving.stdin.close()
+        serving.wait(10)
     finally:
         serving.kill()
         serving.wait()

@@ -31,6 +31,7 @@ interface Told {
   delivered: string | null;
   kept: string | null;
   readers: number;
+  unconfirmed?: string;
   refused?: [string, string][];
 }
 
@@ -48,6 +49,8 @@ export class Publisher {
   /** The last receipt of the session before this one. */
   private before: Receipt = NOTHING;
   private uncertain: Failure | undefined;
+  /** Samples below this number that no reader will confirm, unless they are delivered. */
+  private unconfirmed = 0n;
   private refusals: { index: bigint; why: string }[] = [];
   private waiting: { until: bigint; grade: Grade; resolve: () => void; reject: (why: Failure) => void }[] = [];
 
@@ -81,7 +84,7 @@ export class Publisher {
 
   /**
    * Waits until all samples below this number are written, delivered or kept. The readers that are there confirm a
-   * delivery: without one this waits for the next.
+   * delivery: without one this waits for the next. It fails with the code `unconfirmed` if the last reader left before.
    */
   reached(until = this.count, grade: Grade = "written"): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -100,6 +103,7 @@ export class Publisher {
     const [written, delivered, kept] = [this.base + BigInt(told.written), number(told.delivered), number(told.kept)];
     this.receipt = { written, delivered, kept, readers: told.readers };
     this.refusals.push(...(told.refused ?? []).map(([index, why]) => ({ index: this.base + BigInt(index), why })));
+    this.unconfirmed = number(told.unconfirmed ?? null) ?? 0n;
     this.settle();
   }
 
@@ -109,6 +113,7 @@ export class Publisher {
     this.base = this.count - BigInt(again);
     this.receipt = { ...NOTHING, written: this.before.written };
     this.uncertain = why;
+    this.unconfirmed = 0n;
     this.settle();
   }
 
@@ -124,6 +129,8 @@ export class Publisher {
         one.resolve();
       } else if (this.uncertain && one.until <= this.base) {
         one.reject(this.uncertain);
+      } else if (one.grade === "delivered" && one.until <= this.unconfirmed) {
+        one.reject(new Failure("unconfirmed", "the last reader left before it confirmed these samples"));
       } else {
         this.waiting.push(one);
       }

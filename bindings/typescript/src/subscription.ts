@@ -263,7 +263,11 @@ export class EventSubscription extends Subscription<EventItem> {
         return this.events(frame.body);
       case Kind.notice: {
         const { attribute, reason, missed } = jsonOf<{ attribute: number; reason: string; missed: null | "unknown" | [string, string] }>(frame.body);
-        return this.put({ kind: "notice", attribute: this.known(attribute), reason, missed }, 0);
+        const known = this.known(attribute);
+        if (reason === "source died" || reason === "source left") {
+          this.attributes.delete(attribute);
+        }
+        return this.put({ kind: "notice", attribute: known, reason, missed }, 0);
       }
       default:
     }

@@ -183,6 +183,21 @@ test("what the hub refuses and what it should not send are told", async (context
   await assert.rejects(Session.connect("http://127.0.0.1:1", { socket }), { code: "closed" });
 });
 
+test("a receipt settles what no reader confirms any more", async (context) => {
+  const hub = await Hub.open(context);
+  const ours = await session(context, hub);
+  const declared = ours.declare({ topic: "a" });
+  hub.send(Kind.opened, 1, jsonBody({}));
+  const publisher = await declared;
+  publisher.publish([Uint8Array.of(1), Uint8Array.of(2), Uint8Array.of(3)]);
+  const [lost, later] = [publisher.reached(2n, "delivered"), publisher.reached(3n, "delivered")];
+  hub.send(Kind.receipt, 1, jsonBody({ written: "3", delivered: "1", kept: null, readers: 0, unconfirmed: "2" }));
+  await assert.rejects(lost, { code: "unconfirmed" });
+  await publisher.reached(1n, "delivered");
+  hub.send(Kind.receipt, 1, jsonBody({ written: "3", delivered: "3", kept: null, readers: 1 }));
+  await later;
+});
+
 test("frames of a unix socket come whole however they are cut", async (context) => {
   const path = join(mkdtempSync(join(tmpdir(), "tampu-ts-")), "gateway.sock");
   const long = jsonBody({ version: 1, principal: "x".repeat(5000) });

@@ -52,6 +52,8 @@ pub(crate) use self::{shared::Join, tokens::Tokens};
 
 mod attributes;
 mod connection;
+mod event_queue;
+mod handles;
 pub(crate) mod limits;
 mod logs;
 mod outgoing;

@@ -37,46 +37,46 @@ use crate::site::{PATIENCE, Site};
 
 const MIB: u64 = 1 << 20;
 
-fn socket(site: &Site) -> PathBuf {
+pub fn socket(site: &Site) -> PathBuf {
     site.path("run/local/gateway.sock")
 }
 
-fn client(site: &Site, source: &str) -> GatewayClient {
+pub fn client(site: &Site, source: &str) -> GatewayClient {
     GatewayClient::connect(&socket(site), Hello { source: source.into(), ..Hello::default() }).unwrap()
 }
 
-fn participant(site: &Site, name: &str) -> Participant {
+pub fn participant(site: &Site, name: &str) -> Participant {
     let settings = Settings::new(Domain::new("local").unwrap(), RunDir::at(site.path("run")));
     Participant::open(settings, name.parse().unwrap()).unwrap()
 }
 
-fn writer(participant: &Participant, topic: &str, qos: Qos) -> Writer {
+pub fn writer(participant: &Participant, topic: &str, qos: Qos) -> Writer {
     participant.writer(&TopicName::new(topic).unwrap(), &Partition::everybody(), TypeTag::OCTETS, qos).unwrap()
 }
 
 /// A counted frame, kept.
 #[derive(Debug, Clone, PartialEq)]
-struct Got {
-    kind: Kind,
-    id: u32,
-    body: Vec<u8>,
+pub struct Got {
+    pub kind: Kind,
+    pub id: u32,
+    pub body: Vec<u8>,
 }
 
 impl Got {
-    fn json<T: serde::de::DeserializeOwned>(&self) -> T {
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> T {
         serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"))
     }
 }
 
 #[track_caller]
-fn next(client: &mut GatewayClient) -> Got {
+pub fn next(client: &mut GatewayClient) -> Got {
     let frame = client.next(PATIENCE).unwrap().expect("no frame came");
     Got { kind: frame.kind, id: frame.id, body: frame.body.to_vec() }
 }
 
 /// The next frame of this kind; others are passed over.
 #[track_caller]
-fn next_of(client: &mut GatewayClient, kind: Kind) -> Got {
+pub fn next_of(client: &mut GatewayClient, kind: Kind) -> Got {
     loop {
         let got = next(client);
         if got.kind == kind {
@@ -87,33 +87,33 @@ fn next_of(client: &mut GatewayClient, kind: Kind) -> Got {
 }
 
 /// The samples of a batch, with the number of the first.
-fn batch(body: &[u8]) -> (BatchHeader, Vec<Vec<u8>>) {
+pub fn batch(body: &[u8]) -> (BatchHeader, Vec<Vec<u8>>) {
     let (header, body) = BatchHeader::decode(body).unwrap();
     (header, samples(body).map(|sample| sample.unwrap().to_vec()).collect())
 }
 
-fn body_of(all: &[&[u8]]) -> Vec<u8> {
+pub fn body_of(all: &[&[u8]]) -> Vec<u8> {
     let mut body = Vec::new();
     all.iter().for_each(|sample| put_sample(&mut body, sample));
     body
 }
 
-fn open(topic: &str, credit: u64) -> Open {
+pub fn open(topic: &str, credit: u64) -> Open {
     Open { topics: vec![topic.into()], credit: Some(credit), ..Open::default() }
 }
 
-fn declare(topic: &str) -> Declare {
+pub fn declare(topic: &str) -> Declare {
     Declare { topic: Some(topic.into()), ..Declare::default() }
 }
 
 /// A subscription of the first stream that exists.
-fn subscribe(client: &mut GatewayClient, id: u32, open: &Open) {
+pub fn subscribe(client: &mut GatewayClient, id: u32, open: &Open) {
     client.send_json(Kind::Open, id, open).unwrap();
     assert_eq!(next(client).kind, Kind::Opened);
 }
 
 /// Waits until a writer has this many readers.
-fn until_read(writer: &Writer, count: usize) {
+pub fn until_read(writer: &Writer, count: usize) {
     let end = Instant::now() + PATIENCE;
     while writer.readers().len() < count {
         assert!(Instant::now() < end, "nobody reads");

@@ -20,6 +20,7 @@ mod export;
 mod faults;
 mod files;
 mod gateway;
+mod gateway_events;
 mod gateway_web;
 mod history;
 mod host_rules;

@@ -36,7 +36,7 @@ fn roles(hub: &Hub) -> BTreeMap<String, i32> {
     processes.filter_map(|entry| of(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-fn role(hub: &Hub, name: &str) -> i32 {
+pub fn role(hub: &Hub, name: &str) -> i32 {
     *roles(hub).get(name).unwrap_or_else(|| panic!("no process of {name}: {:?}", roles(hub)))
 }
 

@@ -71,11 +71,16 @@ pub(super) const BOUNDS: &[Bound] = &[
     bound(
         "bytes of events that wait in a subscription of attributes",
         Constant("hub/src/gateway/limits.rs", "EVENT_QUEUE", "1 << 20", "1 MiB"),
-        "the oldest are dropped, counted and reported to the client as a gap",
+        "its readers wait, and so its servers; readers shared with other sessions drop the oldest, which the client is told as a gap",
+    ),
+    bound(
+        "subscriptions of attributes with readers of their own, of all sessions",
+        Constant("hub/src/gateway/limits.rs", "OWN_READERS", "256", "256"),
+        "a further one shares its readers with other sessions",
     ),
     bound(
         "time for which a session without a connection lives",
         Constant("hub/src/gateway/limits.rs", "RESUME", "Duration::from_secs(60)", "60 s"),
-        "it ends, and its sources leave",
+        "it ends, and its source counts as dead",
     ),
 ];

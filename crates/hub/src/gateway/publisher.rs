@@ -49,7 +49,28 @@ pub(super) struct Publisher {
     target: Target,
     receipts: Receipts,
     written: AtomicU64,
-    reported: Mutex<Receipt>,
+    reported: Mutex<Reported>,
+}
+
+/// The last receipt of a publisher.
+#[derive(Default)]
+struct Reported {
+    receipt: Receipt,
+    /// True if a reader was there that was to confirm.
+    had_readers: bool,
+}
+
+impl Reported {
+    /// Settles a receipt for which no reader confirms any more: what was delivered stays so, and of the rest it is said that
+    /// nobody will confirm it.
+    fn settle(&mut self, receipt: &mut Receipt, has_readers: bool) {
+        let before = &self.receipt;
+        receipt.delivered = receipt.delivered.or(before.delivered);
+        let ends = self.had_readers && !has_readers;
+        let unconfirmed = if ends { Some(receipt.written) } else { before.unconfirmed };
+        receipt.unconfirmed = unconfirmed.filter(|until| receipt.delivered.is_none_or(|delivered| delivered.0 < until.0));
+        self.had_readers = has_readers;
+    }
 }
 
 /// Reason for which samples were not published.
@@ -86,8 +107,10 @@ impl Publisher {
         Ok(())
     }
 
-    /// Returns the present receipt, and whether a later one may differ without further samples.
-    fn receipt(&self) -> (Receipt, bool) {
+    /// Returns the present receipt, whether there are readers that are to confirm, and whether a later receipt may differ
+    /// without further samples.
+    fn receipt(&self) -> (Receipt, bool, bool) {
+        let mut has_readers = false;
         let written = self.written.load(Ordering::Relaxed);
         let mut receipt = Receipt { written: Big(written), ..Receipt::default() };
         match &self.target {
@@ -95,8 +118,10 @@ impl Publisher {
                 let position = |at: Option<u64>| at.map(|at| Big(at.min(written)));
                 receipt.delivered = position(writer.delivered()).filter(|_| self.receipts != Receipts::None);
                 receipt.kept = position(writer.kept()).filter(|_| self.receipts == Receipts::Kept);
-                let live = writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count();
-                receipt.readers = u32::try_from(live).unwrap_or(u32::MAX);
+                let mut live = writer.readers();
+                live.retain(|reader| reader.state != ReaderState::Gone);
+                has_readers = self.receipts != Receipts::None && live.iter().any(|reader| reader.reliable);
+                receipt.readers = u32::try_from(live.len()).unwrap_or(u32::MAX);
             }
             Target::Attribute { attribute, refused } => {
                 receipt.readers = u32::try_from(attribute.readers()).unwrap_or(u32::MAX);
@@ -104,8 +129,10 @@ impl Publisher {
             }
         }
         let lags = |at: Option<Big>| at.is_some_and(|at| at.0 < written);
-        let later = lags(receipt.delivered) || lags(receipt.kept);
-        (receipt, later)
+        // A reader that has just come has confirmed nothing.
+        let is_awaited = has_readers && written > 0 && receipt.delivered.is_none();
+        let later = is_awaited || lags(receipt.delivered) || lags(receipt.kept);
+        (receipt, has_readers, later)
     }
 }
 
@@ -222,6 +249,21 @@ impl Publishers {
         self.work.report(publisher);
     }
 
+    /// Tells the readers whether the client can be reached.
+    pub fn set_absent(&self, is_absent: bool) {
+        if let Some(bus) = &*self.bus.lock() {
+            bus.participant.set_absent(is_absent);
+        }
+    }
+
+    /// Makes the end of the publishers the death of the source, because the client has not said goodbye.
+    pub fn die_at_end(&self) {
+        if let Some(bus) = &*self.bus.lock() {
+            bus.participant.die_at_end();
+            bus.server.iter().for_each(Server::abandon);
+        }
+    }
+
     /// Ends all publishers. Readers see the end of the source.
     pub fn end(&self) {
         self.work.stopped.store(true, Ordering::Release);
@@ -305,14 +347,39 @@ impl Work {
         if !self.outgoing.has_room() {
             return true;
         }
-        let (receipt, later) = publisher.receipt();
-        if receipt != *reported
+        let (mut receipt, has_readers, later) = publisher.receipt();
+        reported.settle(&mut receipt, has_readers);
+        if receipt != reported.receipt
             && let Ok(body) = serde_json::to_vec(&receipt)
         {
             // A closed session has nobody to hear it.
             let _ = self.outgoing.send(Kind::Receipt, 0, publisher.id, &body);
-            *reported = Receipt { refused: Vec::new(), ..receipt };
+            reported.receipt = Receipt { refused: Vec::new(), ..receipt };
         }
         later
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_reader_confirms_any_more_is_settled() {
+        let mut reported = Reported::default();
+        let mut settled = |written, delivered: Option<u64>, has_readers| {
+            let mut receipt = Receipt { written: Big(written), delivered: delivered.map(Big), ..Receipt::default() };
+            reported.settle(&mut receipt, has_readers);
+            reported.receipt = receipt.clone();
+            (receipt.delivered.map(|at| at.0), receipt.unconfirmed.map(|at| at.0))
+        };
+        assert_eq!(settled(1, None, false), (None, None), "no reader has come");
+        assert_eq!(settled(2, None, true), (None, None), "it has confirmed nothing yet");
+        assert_eq!(settled(2, None, false), (None, Some(2)), "and it left");
+        assert_eq!(settled(3, Some(2), true), (Some(2), None));
+        assert_eq!(settled(5, None, false), (Some(2), Some(5)), "the last reader has left");
+        assert_eq!(settled(9, None, false), (Some(2), Some(5)), "the next reader may confirm these");
+        assert_eq!(settled(9, Some(9), true), (Some(9), None));
+        assert_eq!(settled(9, None, false), (Some(9), None));
     }
 }

@@ -129,6 +129,7 @@ impl Session {
             let _ = before.shutdown(Shutdown::Both);
         }
         *attached = Attached { socket, since: None };
+        self.publishers.set_absent(false);
     }
 
     /// Notes that this connection has ended, unless another one has taken over.
@@ -136,6 +137,7 @@ impl Session {
         let mut attached = self.attached.lock();
         if self.outgoing.is_present(connection) {
             *attached = Attached { socket: None, since: Some(Instant::now()) };
+            self.publishers.set_absent(true);
         }
     }
 
@@ -149,8 +151,11 @@ impl Session {
         self.publishers.participant()
     }
 
-    /// Ends the session with all that belongs to it.
+    /// Ends the session with all that belongs to it. Without a reason its client is gone for good.
     pub fn end(&self, end: Option<&End>) {
+        if !end.is_some_and(|end| matches!(end.code, Code::Done | Code::Stopping)) {
+            self.publishers.die_at_end();
+        }
         let bye = end.and_then(|end| serde_json::to_vec(end).ok());
         let entries: Vec<Entry> = self.entries.lock().drain().map(|(_, entry)| entry).collect();
         for entry in entries {

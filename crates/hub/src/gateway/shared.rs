@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tampu_bus::{BusError, Participant, access::Access};
 use tampu_event::{Client, client::ClientSettings};
 use tampu_types::SourceName;
+use tampu_workers::Running;
 
 /// Joins the bus under a name, for the publishers of a session.
 pub(crate) type Join = Arc<dyn Fn(SourceName) -> Result<Participant, String> + Send + Sync>;
@@ -41,6 +42,8 @@ pub(super) struct GatewayShared {
     pub join: Join,
     /// Subscriptions of all sessions.
     pub subscribed: AtomicUsize,
+    /// Subscriptions of attributes with readers of their own.
+    pub own_readers: Running,
     /// Bytes of frames that all sessions keep.
     pub kept: Arc<AtomicUsize>,
     pub counters: Counters,
@@ -54,6 +57,7 @@ impl GatewayShared {
             access,
             join,
             subscribed: AtomicUsize::new(0),
+            own_readers: Running::new(),
             kept: Arc::default(),
             counters: Counters::default(),
             client: Mutex::default(),

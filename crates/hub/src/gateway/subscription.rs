@@ -6,7 +6,6 @@ use std::{
 };
 
 use parking_lot::{Condvar, Mutex};
-use tampu_bus::Alarm;
 
 /// Credit of a subscription, shared by the client's connection and by the workers that send.
 #[derive(Default)]
@@ -16,7 +15,7 @@ pub(super) struct Subscription {
     more: Condvar,
     sent: AtomicU64,
     stopped: AtomicBool,
-    alarms: Mutex<Vec<Alarm>>,
+    at_end: Mutex<Vec<Box<dyn Fn() + Send>>>,
 }
 
 impl Subscription {
@@ -46,9 +45,9 @@ impl Subscription {
         self.sent.fetch_add(bytes as u64, Ordering::AcqRel);
     }
 
-    /// Adds an alarm that is rung when the subscription stops.
-    pub fn ring_at_end(&self, alarm: Alarm) {
-        self.alarms.lock().push(alarm);
+    /// Adds a call that is made when the subscription stops.
+    pub fn at_end(&self, call: impl Fn() + Send + 'static) {
+        self.at_end.lock().push(Box::new(call));
     }
 
     /// Returns true once its workers have to end.
@@ -62,7 +61,7 @@ impl Subscription {
         // With the lock, no worker is between its look and its wait.
         drop(self.granted.lock());
         self.more.notify_all();
-        self.alarms.lock().iter().for_each(Alarm::ring);
+        self.at_end.lock().iter().for_each(|call| call());
     }
 }
 

@@ -36,8 +36,8 @@ use super::{
 
 /// Most patterns of one subscription.
 const PATTERNS: usize = 16;
-/// Longest sleep of a worker without an event.
-const IDLE: Duration = Duration::from_secs(5);
+/// Longest sleep of a worker without an event. The end of its subscription wakes it.
+const IDLE: Duration = Duration::from_secs(60);
 /// Topics that only the hub's own user reads, because rules about attributes and logs do not name them.
 const INTERNAL: [&str; 6] = ["event", "event-own", "event-names", "log-attached", "log-spool", "log-import"];
 
@@ -80,7 +80,8 @@ pub(super) fn open(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32
                 return Err(End::because(Code::Failed, why));
             }
         };
-        subscription.ring_at_end(reader.alarm());
+        let alarm = reader.alarm();
+        subscription.at_end(move || alarm.ring());
         workers.push(TopicWorker {
             session: session.clone(),
             gateway: gateway.clone(),

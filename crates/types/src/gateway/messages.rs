@@ -355,6 +355,9 @@ pub struct Receipt {
     pub delivered: Option<Big>,
     /// All below this number are on a disk.
     pub kept: Option<Big>,
+    /// Those below this number that are not delivered were for readers that left before they confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unconfirmed: Option<Big>,
     /// Number of readers.
     pub readers: u32,
     /// Readings that were refused, each with the reason.

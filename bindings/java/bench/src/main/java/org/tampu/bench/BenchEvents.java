@@ -87,6 +87,13 @@ public final class BenchEvents {
         System.out.printf("{\"pushed\": %d}%n", number);
     }
 
+    /** Waits until standard input ends, as it does when the client has all. The session then ends in order. */
+    private static void awaitEnd() throws IOException {
+        while (System.in.read() >= 0) {
+            // What is read means nothing.
+        }
+    }
+
     private static void tampuServer(int elements, double seconds) throws Exception {
         try (Gateway gateway = Gateway.local("java-server")) {
             Attribute attribute = new EventServer(gateway).declare(NAME, DataType.LONG, "spectrum", Map.of("max_x", elements));
@@ -99,8 +106,7 @@ public final class BenchEvents {
                 }
                 attribute.push(readings);
             }, seconds);
-            // The client ends this process when it has all.
-            Thread.sleep(60_000);
+            awaitEnd();
         }
     }
 
@@ -133,7 +139,7 @@ public final class BenchEvents {
                     socket.send(bytes.array());
                 }
             }, seconds);
-            Thread.sleep(60_000);
+            awaitEnd();
         }
     }
 

@@ -123,8 +123,11 @@ public final class Subscription implements AutoCloseable {
             to = Long.parseUnsignedLong(String.valueOf(missed.get(1)));
         }
         boolean unknown = "unknown".equals(body.get("missed"));
-        program.accept(new Delivery(known.name, known.source, known.incarnation, known.config, Json.text(body, "reason", ""), null,
-                from, to, unknown));
+        String reason = Json.text(body, "reason", "");
+        if (reason.equals("source died") || reason.equals("source left")) {
+            attributes.remove((int) Json.number(body, "attribute", 0));
+        }
+        program.accept(new Delivery(known.name, known.source, known.incarnation, known.config, reason, null, from, to, unknown));
     }
 
     private void events(byte[] body) throws GatewayException {
