@@ -4,6 +4,7 @@ module org.tampu {
     requires transitive java.logging;
 
     exports org.tampu.book;
+    exports org.tampu.bulk;
     exports org.tampu.event;
     exports org.tampu.gateway;
     exports org.tampu.log;

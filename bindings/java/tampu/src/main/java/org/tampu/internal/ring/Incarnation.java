@@ -26,7 +26,7 @@ public record Incarnation(int boot, int pid, long start) {
     }
 
     /** Returns the 16 bytes of the spec. */
-    byte[] toBytes() {
+    public byte[] toBytes() {
         return ByteBuffer.allocate(16).order(ByteOrder.LITTLE_ENDIAN).putInt(boot).putInt(pid).putLong(start).array();
     }
 

@@ -1,0 +1,283 @@
+package org.tampu.bulk;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.tampu.gateway.Gateway;
+import org.tampu.gateway.GatewayException;
+import org.tampu.internal.bulk.Announcement;
+import org.tampu.internal.bulk.BulkFrame;
+import org.tampu.internal.bulk.Life;
+import org.tampu.internal.bulk.Messages;
+import org.tampu.internal.bulk.ReceivedFlow;
+import org.tampu.internal.bulk.Wire;
+
+/**
+ * The receiving side of a stream, on one host with its senders. Each connection has a thread, which calls the flow's
+ * handler.
+ *
+ * <pre>{@code
+ * try (var receiver = new BulkReceiver("alma", "archive", "correlator", Map.of("spectra", handler))) {
+ *     receiver.announce(gateway);
+ *     ...
+ * }
+ * }</pre>
+ */
+public final class BulkReceiver implements AutoCloseable {
+    private static final int SILENCE_MILLIS = 10_000;
+    private static final int HELLO_MILLIS = 5_000;
+    /** Callers that are served at once. */
+    private static final int CONNECTIONS = 64;
+    private static final int FRAME = 1 << 20;
+
+    /** A flow with the sender that has it. */
+    private static final class Slot {
+        private final String name;
+        private final ReceivedFlow flow;
+        /** The connection of its sender, or null. */
+        private Wire wire;
+        /** Time at which its connection broke, 0 if it did not. */
+        private long brokenAt;
+
+        Slot(String name, BulkHandler handler) {
+            this.name = name;
+            this.flow = new ReceivedFlow(handler);
+        }
+    }
+
+    private final String domain;
+    private final String source;
+    private final String stream;
+    private final ServerSocketChannel listener;
+    private final byte[] token = new byte[16];
+    private final byte[] incarnation = Life.create();
+    private final Map<String, Slot> slots = new LinkedHashMap<>();
+    private final List<Wire> callers = new ArrayList<>();
+    private volatile long resumeNanos = 30_000_000_000L;
+    private volatile boolean closing;
+    private Announcement announcement;
+
+    /** Listens at a free port of the loopback. */
+    public BulkReceiver(String domain, String source, String stream, Map<String, BulkHandler> flows) throws IOException {
+        this(domain, source, stream, flows, 0);
+    }
+
+    /** Listens at a port of the loopback; 0 takes a free one. */
+    public BulkReceiver(String domain, String source, String stream, Map<String, BulkHandler> flows, int port) throws IOException {
+        this.domain = domain;
+        this.source = source;
+        this.stream = stream;
+        flows.forEach((name, handler) -> slots.put(folded(name), new Slot(name, handler)));
+        new SecureRandom().nextBytes(token);
+        listener = ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+        daemon("tampu-bulk-listen", this::listen);
+        daemon("tampu-bulk-resume", this::watch);
+    }
+
+    /** Sets the time that a transfer stays open while its sender is away. */
+    public BulkReceiver resume(Duration time) {
+        resumeNanos = time.toNanos();
+        return this;
+    }
+
+    /** Returns the address for senders. */
+    public BulkTarget target() {
+        int port = listener.socket().getLocalPort();
+        return new BulkTarget("127.0.0.1", port, token.clone());
+    }
+
+    /** Announces the receiver on the bus, so that senders of the stream find it. */
+    public synchronized void announce(Gateway gateway) throws GatewayException {
+        List<String> names = slots.values().stream().map(slot -> slot.name).toList();
+        announcement = new Announcement(gateway.session(), stream, target().toString(), names);
+    }
+
+    private static String folded(String name) {
+        return name.toLowerCase(Locale.ROOT);
+    }
+
+    private static void daemon(String name, Runnable work) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void listen() {
+        while (!closing) {
+            try {
+                SocketChannel channel = listener.accept();
+                daemon("tampu-bulk", () -> serve(channel));
+            } catch (IOException closed) {
+                return;
+            }
+        }
+    }
+
+    private void serve(SocketChannel channel) {
+        Slot slot = null;
+        try (Wire wire = new Wire(channel)) {
+            synchronized (callers) {
+                if (callers.size() >= CONNECTIONS || closing) {
+                    return;
+                }
+                callers.add(wire);
+            }
+            try {
+                wire.setSilence(HELLO_MILLIS);
+                BulkFrame frame = wire.read();
+                int session = 0;
+                if (frame.kind() == BulkFrame.HELLO && frame.fits(wire.payload())) {
+                    Messages.Hello hello = Messages.Hello.decode(wire.payload());
+                    session = hello.session();
+                    slot = admit(wire, hello, String.valueOf(channel.getRemoteAddress()));
+                } else {
+                    // A sender that demands protection begins with its keys.
+                    wire.write(BulkFrame.REFUSE, new Messages.Refuse(8, "this receiver has no protection").encode());
+                }
+                if (slot != null) {
+                    read(wire, slot, session);
+                }
+            } finally {
+                synchronized (callers) {
+                    callers.remove(wire);
+                }
+                if (slot != null) {
+                    leave(wire, slot);
+                }
+            }
+        } catch (IOException | IllegalArgumentException | ReceivedFlow.Changed ended) {
+            // The sender connects again and continues where the flow is.
+        }
+    }
+
+    private void leave(Wire wire, Slot slot) {
+        synchronized (slot) {
+            if (slot.wire == wire) {
+                slot.wire = null;
+                slot.brokenAt = System.nanoTime();
+            }
+            slot.notifyAll();
+        }
+    }
+
+    /** Decides about a caller, and answers it; returns its flow, or null. */
+    private Slot admit(Wire wire, Messages.Hello hello, String address) throws IOException {
+        Messages.Refuse refusal = null;
+        Slot slot = slots.get(folded(hello.flow()));
+        if (!MessageDigest.isEqual(hello.token(), token) || !hello.domain().equals(domain)) {
+            refusal = new Messages.Refuse(1, "");
+        } else if (hello.version() == 0) {
+            refusal = new Messages.Refuse(6, "this is version 1");
+        } else if (!folded(hello.stream()).equals(folded(stream))) {
+            refusal = new Messages.Refuse(2, "this is '" + stream + "'");
+        } else if (slot == null) {
+            refusal = new Messages.Refuse(3, "there is " + String.join(", ", slots.values().stream().map(one -> one.name).toList()));
+        } else if ((hello.options() & 6) != 0) {
+            refusal = new Messages.Refuse(8, "this receiver has no protection");
+        }
+        if (refusal == null) {
+            synchronized (slot) {
+                boolean isSame = slot.flow.isOf(hello.incarnation(), hello.session());
+                if (slot.wire != null && isSame) {
+                    slot.wire.close();
+                } else if (!isSame && (slot.wire != null || slot.flow.machine().isRunning())) {
+                    refusal = new Messages.Refuse(4, "by another sender");
+                }
+                if (refusal == null) {
+                    slot.wire = wire;
+                    slot.brokenAt = 0;
+                    slot.flow.begin(hello.incarnation(), hello.session(), hello.source(), address, hello.ackEvery());
+                    int frame = (int) Math.min(Math.max(Integer.toUnsignedLong(hello.frame()), 1), FRAME);
+                    wire.setLimit(frame);
+                    wire.write(BulkFrame.WELCOME, new Messages.Welcome(1, 0, hello.options() & 1, frame, slot.flow.machine().expected(),
+                            slot.flow.machine().offset(), incarnation, source, "this receiver takes data on the connection", 0).encode());
+                    for (ReceivedFlow.Answer answer : slot.flow.again()) {
+                        wire.write(answer.header(), answer.payload());
+                    }
+                    return slot;
+                }
+            }
+        }
+        wire.write(BulkFrame.REFUSE, refusal.encode());
+        return null;
+    }
+
+    private void read(Wire wire, Slot slot, int session) throws IOException, ReceivedFlow.Changed {
+        wire.setSilence(SILENCE_MILLIS);
+        List<ReceivedFlow.Answer> answers = new ArrayList<>();
+        while (true) {
+            BulkFrame frame = wire.read();
+            if (frame.session() != session) {
+                throw new IOException("a frame of another flow came");
+            }
+            ByteBuffer payload = wire.payload();
+            synchronized (slot) {
+                if (slot.wire != wire) {
+                    return;
+                }
+                try {
+                    slot.flow.take(frame, payload, answers);
+                } finally {
+                    for (ReceivedFlow.Answer answer : answers) {
+                        wire.write(answer.header(), answer.payload());
+                    }
+                    answers.clear();
+                }
+            }
+        }
+    }
+
+    /** Ends transfers whose sender does not come back. */
+    private void watch() {
+        while (!closing) {
+            for (Slot slot : slots.values()) {
+                synchronized (slot) {
+                    if (slot.brokenAt != 0 && System.nanoTime() - slot.brokenAt > resumeNanos) {
+                        slot.brokenAt = 0;
+                        slot.flow.giveUp();
+                    }
+                }
+            }
+            try {
+                Thread.sleep(50);
+            } catch (InterruptedException interrupted) {
+                return;
+            }
+        }
+    }
+
+    /** Withdraws the receiver, ends running transfers, and closes the connections. */
+    @Override
+    public void close() throws IOException {
+        synchronized (this) {
+            if (announcement != null) {
+                announcement.close();
+            }
+        }
+        closing = true;
+        listener.close();
+        List<Wire> left;
+        synchronized (callers) {
+            left = List.copyOf(callers);
+        }
+        for (Wire wire : left) {
+            wire.close();
+        }
+        for (Slot slot : slots.values()) {
+            synchronized (slot) {
+                slot.flow.giveUp();
+            }
+        }
+    }
+}
