@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -95,6 +96,7 @@ def main():
         check(f"the sender of a killed receiver fails and names it: {said.strip()[-200:]}", sender.returncode != 0 and receiver.address in said)
     finally:
         place.close()
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":
