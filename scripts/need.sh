@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
-# in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
+# in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, log4cplus, python, nats, rsyslog,
 # netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd, node,
 # java (its compiler and Maven),
 # oidc-provider (for Node.js), postfix (without a configuration of the system), pam (its library and a module), kerberos (its
@@ -33,6 +33,7 @@ debian() { # WHAT PACKAGE...
 has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; }
 has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
 has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
+has_log4cplus() { printf "#include <log4cplus/logger.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
 has_tango() { pkg-config --exists tango 2>/dev/null; }
 has_postgres() { [ -x "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n 1)" ] && command -v setpriv >/dev/null; }
 # The tests and benches need 3.11, because their numpy does. The package itself runs with 3.10, the bridge to Tango with 3.9.
@@ -66,6 +67,7 @@ for thing in "$@"; do
     cc) has_cc || debian "a C compiler and linker" gcc libc6-dev ;;
     cxx) has_cxx || debian "a C++ compiler" g++ ;;
     spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
+    log4cplus) has_log4cplus || debian "log4cplus" liblog4cplus-dev ;;
     python) has_python || debian "Python with venv" python3 python3-venv
       has_python || missing "Python 3.11 with venv (found $(python3 --version 2>&1))" "a newer release of your system, or https://www.python.org" ;;
     tango) has_cxx || debian "a C++ compiler" g++; has_tango || debian "Tango's C++ library" libtango-dev pkg-config ;;

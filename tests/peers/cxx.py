@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The C library, the C++ header and the sink for spdlog: their examples are compiled, run, and killed beside a real hub."""
+"""The C library, the C++ header, the sink for spdlog and the appender for log4cplus: their examples are compiled, run, and killed beside a real hub."""
 
 import os
 import pathlib
@@ -133,6 +133,15 @@ def spdlog(place, programs):
     ], source)
 
 
+def log4cplus(place, programs):
+    source = BINDING / "examples" / "log4cplus.cpp"
+    run(place, programs.compile(CXX, source, "-llog4cplus"))
+    shown(place, "CORR/CORRELATOR", [
+        ("Info", "CORR/CORRELATOR", "", "integration 12 begins", {}, "integration", "int main()"),
+        ("Critical", "corr.baseband", "", "no lock after 60 tries", {"quadrant": "3", "ndc": "lock loop"}, "no lock", "int main()"),
+    ], source)
+
+
 def formats(place, programs):
     """The same arguments through fmt in the program, and through us: the program prints what fmt gave."""
     program = programs.compile(CXX, ROOT / "tests" / "peers" / "cxx_formats.cpp", "-lfmt")
@@ -177,7 +186,7 @@ def killed(place, program):
 
 def main():
     print("cxx", flush=True)
-    subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx", "spdlog"], check=True)
+    subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx", "spdlog", "log4cplus"], check=True)
     build()
     programs = Programs()
     programs.pages("c", C)
@@ -185,9 +194,10 @@ def main():
     programs.compile(CXX, BINDING / "examples" / "call_cost.cpp")
     for statement, why in WRONG.items():
         check(f"refused: {statement}", programs.refuses(statement, why))
-    places = {name: Place(name) for name in ("hello", "mount", "spdlog", "formats", "rings", "killed")}
+    places = {name: Place(name) for name in ("hello", "mount", "spdlog", "log4cplus", "formats", "rings", "killed")}
     try:
-        for name, example in (("hello", hello), ("mount", mount), ("spdlog", spdlog), ("formats", formats), ("rings", rings)):
+        examples = {"hello": hello, "mount": mount, "spdlog": spdlog, "log4cplus": log4cplus, "formats": formats, "rings": rings}
+        for name, example in examples.items():
             places[name].up()
             program = example(places[name], programs) or None
             if name == "mount":

@@ -6,6 +6,7 @@
 //! | C | `tampu_log.h` | the text is the caller's; it is copied into this thread's ring |
 //! | C++17 | `tampu_log.hpp` | arguments are stored raw by the header's inline code, which writes the whole record ([`front`]); if it cannot, the arguments are stored between [`statement::tampu_log_claim`] and [`statement::tampu_log_commit`] |
 //! | spdlog | `tampu_spdlog_sink.h` | as in C |
+//! | log4cplus | `tampu_log4cplus_appender.h` | as in C |
 //!
 //! This crate alone checks everything that crosses the border: strings ([`string`]), handles ([`handle`]), and panics,
 //! which never unwind into C ([`failure`]). A header declares every exported function with its contract; a test
