@@ -52,6 +52,7 @@ mod lives;
 mod loss;
 mod offers;
 mod owed;
+mod requests;
 mod stream_state;
 
 /// Silence in ns that counts as a hang: longer than three heartbeats of an idle writer, shorter than the limit of two
@@ -63,8 +64,6 @@ const ACK_PATIENCE: u64 = 10_000_000;
 const LAST_WORDS: u64 = 50_000_000;
 /// Silence in ns after which a process of unknown state is given up.
 const FORGET: u64 = 60_000_000_000;
-/// Data requested again at once, in bytes.
-const REFETCH_LIMIT: u32 = 4 << 20;
 
 /// Counters of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, ops::Range};
 use bytes::Bytes;
 use tampu_types::Time;
 
-use super::loss::LossReason;
+use super::{loss::LossReason, requests::RequestSize};
 use crate::qos::History;
 
 /// Batch in its received form.
@@ -32,8 +32,10 @@ pub(crate) enum Handed {
 
 /// Time in ns that a gap may be open before it is requested, because a batch may have taken another way.
 const HOLE_PATIENCE: u64 = 2_000_000;
-/// Time that an answer may take before the request is repeated, in ns.
-const ANSWER_PATIENCE: u64 = 1_000_000_000;
+/// Time after the end of a request's timeout in which the engine should have reported it, in ns.
+const ANSWER_PATIENCE: u64 = 100_000_000;
+/// Pause before a request without an answer is repeated, in ns.
+const ASK_AGAIN: u64 = 200_000_000;
 
 pub(crate) struct Inbox {
     reliable: bool,
@@ -57,6 +59,8 @@ pub(crate) struct Inbox {
     asked_until: Option<u64>,
     /// True if the application's queue was full, so that batches were left in the writer's cache.
     pub starved: bool,
+    /// Size and timeout of requests.
+    pub requests: RequestSize,
 }
 
 impl Inbox {
@@ -75,6 +79,7 @@ impl Inbox {
             hole_since: None,
             asked_until: None,
             starved: false,
+            requests: RequestSize::default(),
         }
     }
 
@@ -196,7 +201,8 @@ impl Inbox {
             return None;
         }
         self.starved = false;
-        self.asked_until = Some(now + ANSWER_PATIENCE);
+        self.requests.ask(now);
+        self.asked_until = Some(now + self.requests.timeout() + ANSWER_PATIENCE);
         Some(hole)
     }
 
@@ -241,7 +247,7 @@ impl Inbox {
 
     /// Notes a refetch without an answer: the writer, or the connection to it, is gone for the moment.
     pub fn unanswered(&mut self, now: u64) {
-        self.asked_until = Some(now + ANSWER_PATIENCE / 5);
+        self.asked_until = Some(now + ASK_AGAIN);
     }
 
     /// Ends the stream of a dead writer: missing samples are lost. `written` is the number after the last sample it is
