@@ -1,11 +1,15 @@
 //! Converts an entry of a file into one of a store: its attributes, its attachments, and the digest by which it is recognised.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use sha2::{Digest, Sha256};
 use tampu_logbook::{
     attachment::{Attachment, Upload, kept_elog_name, plain_name},
-    book::{Book, EntryAttribute, check_said},
+    book::{Book, EntryAttribute, check_said, elog_options},
     entry::{Content, Encoding, NewEntry},
     store::{Imported, MAX_ATTACHMENT, Store},
 };
@@ -110,6 +114,14 @@ pub fn convert(
     let mut converted = ConvertedEntry::default();
     let mut content = content_of(book, &entry, &mut converted.faults);
     content.text = entry.text;
+    let is_of_utf8 = elog_options::option(book, "charset").is_some_and(|charset| charset.to_ascii_lowercase().contains("utf"));
+    if !entry.is_utf8 && is_of_utf8 {
+        converted.faults.push("bytes that are not UTF-8: read as ISO-8859-1".to_owned());
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if i128::from(at.date.0) > now.as_nanos().cast_signed() {
+        converted.faults.push(format!("its date {} is in the future: kept", entry.date));
+    }
     for stored in entry.attachments {
         let missing = missing_attachment(&stored, at.date);
         let (added, known) = (missing.added, missing.elog.clone());

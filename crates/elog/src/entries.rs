@@ -56,6 +56,8 @@ pub struct FileEntry {
     /// The owner, if it is a draft.
     pub draft: Option<String>,
     pub text: String,
+    /// False if some of its bytes are not UTF-8.
+    pub is_utf8: bool,
     /// The faults that were found.
     pub faults: Vec<String>,
 }
@@ -121,6 +123,7 @@ pub fn parse(bytes: &[u8], known: &[String]) -> Option<FileEntry> {
             (bytes, &b""[..])
         }
     };
+    entry.is_utf8 = std::str::from_utf8(bytes).is_ok();
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     entry.text = decode(text.strip_suffix(b"\r").unwrap_or(text));
     if entry.text.len() > MAX_TEXT {
@@ -169,6 +172,7 @@ pub fn parse(bytes: &[u8], known: &[String]) -> Option<FileEntry> {
 
 impl FileEntry {
     fn line(&mut self, name: &str, value: &str) {
+        let given = value.len();
         let numbers = |value: &str| value.split(',').filter_map(|id| id.trim().parse().ok()).collect::<Vec<u32>>();
         let some = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
         match name {
@@ -183,6 +187,9 @@ impl FileEntry {
             "Draft" => self.draft = some(value),
             name => {
                 let mut value = value.replace('\0', "");
+                if value.len() < given {
+                    self.faults.push(format!("the value of '{}' has zero bytes: left out", cut(name)));
+                }
                 if value.len() > MAX_VALUE {
                     let end = (0..=MAX_VALUE).rev().find(|&end| value.is_char_boundary(end)).unwrap_or(0);
                     value.truncate(end);

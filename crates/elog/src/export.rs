@@ -110,8 +110,8 @@ pub fn export_site(
     let files = PasswordFiles::of(infos.iter().map(|info| &info.book));
     infos.retain(|info| books.is_empty() || books.iter().any(|name| same_name(name, &info.book.name)));
     let total = infos.iter().map(|info| info.entries).sum();
-    let mut config = String::from("[global]\nport = 8080\ncharset = UTF-8\nLogbook dir = logbooks\n");
     let mut exported = ExportReport::default();
+    let mut config = global(&infos, &mut exported.notes);
     let books: Vec<(String, &Book)> = names(&infos, &mut exported.notes);
     for (name, members) in &site.groups {
         let members: Vec<String> = members.iter().map(|member| item(member)).collect();
@@ -164,6 +164,37 @@ pub fn export_site(
     let path = to.join("elogd.cfg");
     fs::write(&path, config).map_err(|error| ExportError::Io { path, error })?;
     Ok(exported)
+}
+
+/// Options that elogd reads in `[global]` alone. An import gives every book the options of `[global]`.
+const SITE_OPTIONS: [&str; 13] = [
+    "SMTP host",
+    "SMTP port",
+    "SMTP username",
+    "SMTP password",
+    "SSL",
+    "SSL Passphrase",
+    "Interface",
+    "Usr",
+    "Grp",
+    "Resource dir",
+    "Logfile",
+    "Logging level",
+    "Selection page",
+];
+
+/// Returns the beginning of `[global]`: the folders of this export, and the options of the site.
+fn global(infos: &[BookInfo], notes: &mut Vec<String>) -> String {
+    let of_site = |name: &str| infos.iter().find_map(|info| elog_options::option(&info.book, name));
+    let mut config = String::from("[global]\n");
+    option("port", of_site("port").unwrap_or("8080"), &mut config, notes);
+    config.push_str("charset = UTF-8\nLogbook dir = logbooks\n");
+    for name in SITE_OPTIONS {
+        if let Some(value) = of_site(name) {
+            option(name, value, &mut config, notes);
+        }
+    }
+    config
 }
 
 /// Returns the books' names in the configuration, changed where a name cannot be that of a section.
@@ -239,6 +270,7 @@ pub(super) fn section(name: &str, book: &Book, password_file: Option<&str>, conf
     for (name, value) in &book.elog {
         let lower = name.to_lowercase();
         if !elsewhere.contains(&lower.as_str())
+            && !SITE_OPTIONS.iter().any(|site| site.eq_ignore_ascii_case(name))
             && !lower.starts_with("top group ")
             && !lower.starts_with("group ")
             && !is_own(name)

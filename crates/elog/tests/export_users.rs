@@ -49,6 +49,19 @@ fn an_export_has_the_users() {
 }
 
 #[test]
+fn options_that_elogd_reads_in_global_alone_stand_there() {
+    let cfg = "[global]\nport = 8443\nSSL = 1\nSMTP host = mail.example.org\nUsr = elog\nTheme = dark\n\
+        [Shift]\nAttributes = Author\n[RICH]\nAttributes = Author\nTheme = light\n";
+    let (_dir, config, _) = export(cfg, &[]);
+    let (global, books) = config.split_once("\n[").unwrap();
+    for line in ["port = 8443", "SSL = 1", "SMTP host = mail.example.org", "Usr = elog"] {
+        assert!(global.lines().any(|one| one == line), "{line}: {config}");
+        assert!(!books.contains(line), "{line}: {config}");
+    }
+    assert!(books.contains("Theme = dark\n") && books.contains("Theme = light\n"), "{config}");
+}
+
+#[test]
 fn a_user_who_has_logged_in_here_gets_the_digest_of_the_former_file_if_the_password_is_the_same() {
     let file = |login: &str, digest: &str| {
         format!("<user><name>{login}</name><password encoding=\"SHA256\">{digest}</password><full_name>x</full_name></user>")

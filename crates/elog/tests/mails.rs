@@ -202,16 +202,39 @@ fn files_are_sent_up_to_a_size() {
     assert!(!large.contains("filename=") && large.contains("plot.png (11 Bytes) https://log.example.org/Shift/2/"), "{large}");
 }
 
+#[test]
+fn pictures_of_the_text_are_shown_in_the_mail() {
+    let options = "Email All = all@example.org\nMax email attachment size = 10\nUse Email URL = https://log.example.org";
+    let desk = MailDesk::new(options);
+    let text = "[img]attachment:plot.png[/img] and [url=attachment:plot.png]the same[/url], [url=../Other/7]seven[/url]";
+    post_text_with_file(&desk, text, b"12345678");
+    let small = desk.one().text;
+    let id = small.lines().find_map(|line| line.strip_prefix("Content-ID: <")?.strip_suffix('>')).expect("a picture with a name");
+    assert!(small.contains(&format!("src=\"cid:{id}\"")) && small.contains("Content-Disposition: inline"), "{small}");
+    assert!(small.contains("href=\"https://log.example.org/Shift/1/") && !small.contains("attachment:"), "{small}");
+    assert!(small.contains("href=\"https://log.example.org/Shift/../Other/7\""), "{small}");
+    // A file that is too large for the mail is loaded from the logbook.
+    post_text_with_file(&desk, text, b"12345678901");
+    let large = desk.one().text;
+    assert!(large.contains("src=\"https://log.example.org/Shift/2/") && !large.contains("cid:"), "{large}");
+}
+
 fn post_file(desk: &MailDesk, bytes: &[u8]) {
+    post_text_with_file(desk, "", bytes);
+}
+
+fn post_text_with_file(desk: &MailDesk, text: &str, bytes: &[u8]) {
     let token = tampu_elog::pages::csrf::token(
         &desk.visitors.desk.site,
         &desk.visitors.desk.caller,
         desk.visitors.desk.headers.iter().find_map(|(_, value)| value.strip_prefix("tampu_session=")),
     );
-    let parts: [(&str, Option<&str>, &[u8]); 4] = [
+    let parts: [(&str, Option<&str>, &[u8]); 6] = [
         (tampu_elog::pages::csrf::FIELD, None, token.as_bytes()),
         ("cmd", None, b"Submit"),
         ("Subject", None, b"file"),
+        ("encoding", None, b"ELCode"),
+        ("Text", None, text.as_bytes()),
         ("attfile1", Some("plot.png"), bytes),
     ];
     let answer = desk.visitors.desk.post("/Shift/", &parts);

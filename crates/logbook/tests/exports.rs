@@ -199,6 +199,15 @@ fn feeds_hold_every_text_as_text() {
     let date = Some(Time::from_unix(1_221_000_000, 0));
     store.post(NewEntry { book: "Plans".into(), content, date, zone: 120, parent: None }, vec![], "a<b").unwrap();
     let plans = Search { books: vec!["Plans".to_owned()], ..Search::default() };
+    let imported = NewEntry {
+        book: "Old".into(),
+        content: Content { attributes: vec![EntryAttribute::new("Author", "Max")], ..Content::default() },
+        ..NewEntry::default()
+    };
+    store.put_book(&shift_book("Old")).unwrap();
+    store.post(imported, vec![], "import-elog").unwrap();
+    let old = exported(&store, Search { books: vec!["Old".to_owned()], ..Search::default() }, Format::Atom);
+    assert!(old.contains("<author><name>Max</name></author>"), "an import knows no login: {old}");
 
     let atom = exported(&store, plans.clone(), Format::Atom);
     for part in [

@@ -240,11 +240,11 @@
     try {
       let { status, said } = await send();
       if (status === 403 && (await renew())) ({ status, said } = await send());
-      const place = /^OK ?(\d*)$/.exec(said.trim());
+      const place = /^OK ?(\S*)$/.exec(said.trim());
       if (place) {
         changed = false;
         files = [];
-        location.assign(new URL(place[1] || './', target));
+        location.assign(new URL(`./${place[1]}`, target));
         return;
       }
       throw new Error(errorOf(said) || `Error: the server answered with status ${status}`);

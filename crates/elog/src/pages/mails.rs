@@ -5,6 +5,7 @@
 //! | the posted entry and its site | `posted` |
 //! | who gets a mail | [`recipients`] |
 //! | the mail itself | [`text`] |
+//! | the test of a user's rule | [`rule_test`] |
 //! | sending it after a post, and the report of it on the next page | here |
 //!
 //! As with elogd, the author of an entry gets a mail too if an option or the author's own choice says so.
@@ -16,6 +17,7 @@ use crate::pages::{address::escape, html::put, request::BookRequest, settings::F
 
 mod posted;
 pub mod recipients;
+pub mod rule_test;
 pub mod text;
 
 pub use posted::{MailSite, PostedEntry};

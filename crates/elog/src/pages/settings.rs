@@ -323,6 +323,8 @@ mod tests {
         let some = settings("Default encoding = 1\nAllowed encoding = 5\nFormat Subject = 1, big \"x, field, 80, 3");
         assert_eq!((some.encoding(), some.encodings()), (Plain, vec![Plain, Html]));
         assert_eq!(settings("Allow HTML = 0\n").encodings(), [ElCode, Plain]);
+        let markdown = settings("Default encoding = 3\nAllowed encoding = 9\n");
+        assert_eq!((markdown.encoding(), markdown.encodings()), (Markdown, vec![Markdown, Plain]));
         let format = settings("Format Subject = 1, big\"<x>, field, 80, 3").format("subject");
         assert_eq!((format.flags, format.width, format.rows), (1, None, None), "a quotation that is not closed holds the commas");
         let format = settings("Format Subject = 1, b<i>g, field, 80, 3").format("subject");

@@ -3,9 +3,9 @@
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tampu_elog::pages::{Zone, mails::recipients};
+use tampu_elog::pages::{Zone, mails::rule_test};
 use tampu_logbook::{
-    mail::{Mail, MailError},
+    mail::MailError,
     notify::{NotifyError, NotifyRule, NotifySettings, QuietHours, rule, webhook},
     people::{Right, user::User},
 };
@@ -160,22 +160,12 @@ fn test(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let missing = || NotifyError::NoRule { login: user.login.clone(), id: id.to_owned() };
     let rule = settings.rules.iter().find(|rule| rule.id == id).ok_or_else(missing)?;
     let outbox = call.api.mail.as_deref().ok_or(MailError::NotConfigured)?;
-    if let Some(url) = &rule.webhook {
-        let id = outbox.send_hook(url, "test of a webhook", webhook::test_message(rule, &user.login))?;
-        return ok(&RuleTested { to: url.clone(), id });
-    }
     let no_address = || {
         let text = format!("'{}' has no usable mail address", user.login);
         Problem::new(StatusCode::CONFLICT, "no-address", text).help("set it on the page Config, or with PATCH /users/{login}")
     };
-    let to = recipients::address(&user).ok_or_else(no_address)?;
-    let mail = Mail {
-        to: vec![to.clone()],
-        subject: "Test of a rule of the logbook".to_owned(),
-        text: format!("{} asked for this test of the rule {}: {}\n", call.by(), rule.id, rule.described()),
-        ..Mail::default()
-    };
-    ok(&RuleTested { to, id: outbox.send(&mail)? })
+    let sent = rule_test::send(outbox, &user, rule, &call.by().to_string())?.ok_or_else(no_address)?;
+    ok(&RuleTested { to: sent.to, id: sent.id })
 }
 
 fn set_quiet(call: &mut Call<'_>) -> Result<Answer, Problem> {

@@ -15,6 +15,7 @@ use super::html::{
 use crate::{
     book::{AttributeKind, Book},
     entry::Entry,
+    people::decide::is_imported,
     plain::plain,
     render,
 };
@@ -60,6 +61,12 @@ pub fn atom_begin(books: &[Book], query: &str, updated: Time) -> Vec<u8> {
     .into_bytes()
 }
 
+/// Returns who wrote an entry, as readers know it. An import has no login of its author, but perhaps a name.
+fn author(entry: &Entry) -> String {
+    let named = entry.content.attribute("Author").map(|author| author.joined()).filter(|name| !name.trim().is_empty());
+    named.filter(|_| is_imported(entry)).unwrap_or_else(|| entry.by.clone())
+}
+
 /// The end of an Atom feed.
 pub const ATOM_END: &[u8] = b"</feed>\n";
 
@@ -72,7 +79,7 @@ pub fn atom_entry(settings: &FeedSettings, entry: &Entry, out: &mut Vec<u8>) {
         escaped(&format!("{}: {}", entry.at, title(entry))),
         entry.changed.to_rfc3339(),
         entry.date.to_rfc3339(),
-        escaped(&entry.by)
+        escaped(&author(entry))
     );
     if let Some(page) = settings.page(&entry.at.book, entry.at.id) {
         let _ = writeln!(text, "<link rel=\"alternate\" type=\"text/html\" href=\"{}\"/>", escaped(&page));
@@ -159,7 +166,7 @@ fn event(settings: &FeedSettings, entry: &Entry, attribute: Option<&str>, start:
     for said in content.attributes.iter().filter(|said| !said.values.is_empty()) {
         let _ = writeln!(text, "{}: {}", said.name, said.joined());
     }
-    let _ = write!(text, "By: {}\n\n{}", entry.by, plain(content.encoding, &content.text).trim());
+    let _ = write!(text, "By: {}\n\n{}", author(entry), plain(content.encoding, &content.text).trim());
     line(&format!("DESCRIPTION:{}", value(&text)), out);
     if let Some(page) = settings.page(&entry.at.book, entry.at.id) {
         line(&format!("URL:{page}"), out);

@@ -30,7 +30,7 @@ use crate::{
     store::{BookInfo, Entries, Logbook, PagePart, StoreError},
 };
 
-pub(crate) mod links;
+pub mod links;
 pub(crate) mod markup;
 
 use links::{Files, encoded};

@@ -55,6 +55,8 @@ pub struct MailFile {
     pub kind: String,
     /// The content of the file.
     pub bytes: Vec<u8>,
+    /// The name by which the HTML of the mail shows the file, as `cid:NAME`; without it the file is an attachment.
+    pub shown_as: Option<String>,
 }
 
 /// A mail to send.
@@ -203,21 +205,39 @@ impl Mail {
 
     fn body(&self, message: lettre::message::MessageBuilder) -> Result<Message, lettre::error::Error> {
         let plain = || SinglePart::plain(self.text.clone());
-        if self.files.is_empty() {
-            return match &self.html {
+        let (shown, others): (Vec<&MailFile>, Vec<&MailFile>) =
+            self.files.iter().partition(|file| self.html.is_some() && file.shown_as.is_some());
+        let text = self.html.as_ref().map(|html| {
+            if shown.is_empty() {
+                return MultiPart::alternative_plain_html(self.text.clone(), html.clone());
+            }
+            let related = MultiPart::related().singlepart(SinglePart::html(html.clone()));
+            let related = shown.iter().fold(related, |parts, file| parts.singlepart(file.part()));
+            MultiPart::alternative().singlepart(plain()).multipart(related)
+        });
+        if others.is_empty() {
+            return match text {
                 None => message.singlepart(plain()),
-                Some(html) => message.multipart(MultiPart::alternative_plain_html(self.text.clone(), html.clone())),
+                Some(text) => message.multipart(text),
             };
         }
-        let mut parts = match &self.html {
+        let parts = match text {
             None => MultiPart::mixed().singlepart(plain()),
-            Some(html) => MultiPart::mixed().multipart(MultiPart::alternative_plain_html(self.text.clone(), html.clone())),
+            Some(text) => MultiPart::mixed().multipart(text),
         };
-        for file in &self.files {
-            let kind = ContentType::parse(&file.kind).unwrap_or_else(|_| octets());
-            parts = parts.singlepart(Attachment::new(line(&file.name)).body(file.bytes.clone(), kind));
-        }
-        message.multipart(parts)
+        message.multipart(others.iter().fold(parts, |parts, file| parts.singlepart(file.part())))
+    }
+}
+
+impl MailFile {
+    fn part(&self) -> SinglePart {
+        let kind = ContentType::parse(&self.kind).unwrap_or_else(|_| octets());
+        let name = line(&self.name);
+        let part = match &self.shown_as {
+            Some(id) => Attachment::new_inline_with_name(line(id), name),
+            None => Attachment::new(name),
+        };
+        part.body(self.bytes.clone(), kind)
     }
 }
 
@@ -257,7 +277,20 @@ mod tests {
             subject: "HV trip\r\nBcc: spy@example.org".to_owned(),
             text: "Kanal 7 löste aus.\n.\nEnde".to_owned(),
             html: Some("<p>Kanal 7</p>".to_owned()),
-            files: vec![MailFile { name: "plot.png".to_owned(), kind: "image/png".to_owned(), bytes: vec![1, 2, 3] }],
+            files: vec![
+                MailFile {
+                    name: "plot.png".to_owned(),
+                    kind: "image/png".to_owned(),
+                    bytes: vec![1, 2, 3],
+                    ..MailFile::default()
+                },
+                MailFile {
+                    name: "trip.png".to_owned(),
+                    kind: "image/png".to_owned(),
+                    bytes: vec![4, 5, 6],
+                    shown_as: Some("1.2.shift@example.org".to_owned()),
+                },
+            ],
             id: Some("2.shift@example.org".to_owned()),
             thread: vec!["1.shift@example.org".to_owned()],
             unsubscribe: Some("https://log.example.org/u/1".to_owned()),
@@ -272,6 +305,18 @@ mod tests {
         );
         assert!(!text.contains("\nBcc:") && text.contains("filename=\"plot.png\""), "{text}");
         assert!(text.is_ascii(), "servers without 8BITMIME take it");
+        // What is shown in the HTML stands beside it, and the attachment behind both.
+        let order = [
+            "multipart/mixed",
+            "multipart/alternative",
+            "text/plain",
+            "multipart/related",
+            "text/html",
+            "inline; filename=\"trip.png\"",
+            "attachment; filename=\"plot.png\"",
+        ];
+        let places: Vec<Option<usize>> = order.iter().map(|part| text.find(part)).collect();
+        assert!(places.is_sorted() && places[0].is_some() && text.contains("Content-ID: <1.2.shift@example.org>\r\n"), "{text}");
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub fn is_own(login: &str, full_name: &str, entry: &Entry) -> bool {
 pub(super) const IMPORTERS: [&str; 2] = ["import-elog", "follow-elog"];
 
 /// Returns whether an import posted the entry. The author of such an entry is the one in its attribute.
-pub(super) fn is_imported(entry: &Entry) -> bool {
+pub(crate) fn is_imported(entry: &Entry) -> bool {
     IMPORTERS.contains(&entry.by.as_str())
 }
 

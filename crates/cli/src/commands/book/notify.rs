@@ -83,10 +83,14 @@ enum Verb {
 impl Notify {
     pub fn run(self, place: &Place) -> Outcome {
         let hub = place.remote("")?.ok_or_else(|| {
-            Failure::Unreachable(
-                "no hub with the role book runs on this host; start one with 'tampu up', or name one with --hub http://HOST:PORT"
-                    .to_owned(),
-            )
+            let help = "start one with 'tampu up', or name one with --hub http://HOST:PORT";
+            match place.is_named() {
+                // A place that is named is used without a hub, even if one runs there.
+                true => Failure::Usage(format!(
+                    "rules need a running hub, so name no place of logbooks with --data or TAMPU_DATA_DIR; {help}"
+                )),
+                false => Failure::Unreachable(format!("no hub with the role book runs on this host; {help}")),
+            }
         })?;
         let login = match self.login {
             Some(login) => login,

@@ -116,6 +116,11 @@ impl Place {
         self.there.as_ref().map(client).transpose().map_err(refused)
     }
 
+    /// Returns true if options or the environment name a directory or database.
+    pub fn is_named(&self) -> bool {
+        self.data.is_some()
+    }
+
     /// Returns true if the hub of this host serves this address.
     pub fn is_of_this_host(&self, url: &str, context: &Context) -> Result<bool, Failure> {
         let surroundings = context.common.connect.surroundings()?;

@@ -24,6 +24,7 @@ use crate::pages::{
 pub fn page(request: &PageRequest<'_>, policy: AccountPolicy) -> Response {
     let told = match request.query.get("saved") {
         Some("account") => Told::Done("The account was saved"),
+        Some("tested") => Told::Done("A test was sent to where this rule's mails go"),
         Some("password") => Told::Done("The password was changed; all other sessions and all tokens have ended"),
         _ => Told::Nothing,
     };
@@ -138,13 +139,13 @@ pub fn save(request: &PageRequest<'_>, policy: AccountPolicy, form_sent: &Receiv
             None => Box::new(refusal::people_failed(request, &error)),
         };
         // A form about rules has no other fields.
-        if let Some(done) = rules::act(request, &user.login, form_sent) {
+        if let Some(done) = rules::act(request, &user, form_sent) {
             let wrong = |error: PeopleError| match mendable(&error) {
                 Some(text) => Box::new(form(request, policy, &user, Told::Wrong(&text))),
                 None => Box::new(refusal::people_failed(request, &error)),
             };
-            done.map_err(wrong)?;
-            return Ok(response::redirect("?cmd=Config&saved=account"));
+            let word = done.map_err(wrong)?;
+            return Ok(response::redirect(&format!("?cmd=Config&saved={word}")));
         }
         if new.email != user.email {
             let password = form_sent.get("password").unwrap_or_default();

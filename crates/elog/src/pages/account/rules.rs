@@ -1,12 +1,13 @@
 //! The rules of a user for mails about new entries, on the page `Config`.
 
 use tampu_logbook::{
+    mail::MailError,
     notify::{Digest, NotifyError, NotifyRule, QuietHours, RuleAbout, rule},
     people::{PeopleError, Right, user::User},
 };
 
 use super::dialog::begin_form;
-use crate::pages::{clock::Zone, html::put, request::PageRequest, sent::ReceivedForm};
+use crate::pages::{clock::Zone, html::put, mails::rule_test, request::PageRequest, sent::ReceivedForm};
 
 /// The field that tells what a form of this part asks for.
 pub const ACT: &str = "rule_act";
@@ -21,8 +22,14 @@ pub fn write(request: &PageRequest<'_>, user: &User, body: &mut String) {
         "<h2>Mail by rules</h2>\n<p class=\"note\">You are mailed what others write, and never your own entries.</p>\n",
     );
     for known in &settings.rules {
-        begin_form(request, body, &[("config", user.login.as_str()), (ACT, "remove"), ("rule", known.id.as_str())]);
-        put!(body, "<p>{} <button name=\"cmd\" value=\"Save\">Remove</button></p></form>\n", known.described());
+        begin_form(request, body, &[("config", user.login.as_str()), ("cmd", "Save"), ("rule", known.id.as_str())]);
+        put!(
+            body,
+            "<p>{} <button name=\"{}\" value=\"test\">Test</button> <button name=\"{}\" value=\"remove\">Remove</button></p></form>\n",
+            known.described(),
+            ACT,
+            ACT
+        );
     }
     begin_form(request, body, &[("config", user.login.as_str()), (ACT, "add")]);
     body.push_str("<table><tr><th><label for=\"ra\">Mail me</label></th><td><select id=\"ra\" name=\"about\">\n");
@@ -57,20 +64,39 @@ pub fn write(request: &PageRequest<'_>, user: &User, body: &mut String) {
     );
 }
 
-/// Carries out what a form of this part asks for; `None` if the form is another one.
-pub fn act(request: &PageRequest<'_>, login: &str, sent: &ReceivedForm) -> Option<Result<(), PeopleError>> {
-    let store = &*request.site.store;
+/// Carries out what a form of this part asks for, and returns the word under which the page tells of it; `None` if the form is another one.
+pub fn act(request: &PageRequest<'_>, user: &User, sent: &ReceivedForm) -> Option<Result<&'static str, PeopleError>> {
+    let (store, login) = (&*request.site.store, user.login.as_str());
     let done = match sent.text(ACT) {
         "" => return None,
         "add" => add(request, login, sent),
         "remove" => rule::remove(store, login, sent.text("rule")).map(drop),
         "quiet" => set_quiet(request, login, sent),
+        "test" => {
+            let tested = test(request, user, sent.text("rule"));
+            return Some(tested.map(|()| "tested").map_err(people_error));
+        }
         other => Err(NotifyError::Invalid(format!("'{}' is not known", other.escape_debug()))),
     };
-    Some(done.map_err(|error| match error {
+    Some(done.map(|()| "account").map_err(people_error))
+}
+
+fn people_error(error: NotifyError) -> PeopleError {
+    match error {
         NotifyError::Store(error) => PeopleError::Store(error),
         error => PeopleError::Invalid(error.to_string()),
-    }))
+    }
+}
+
+/// Sends a test by the way of a rule's mails.
+fn test(request: &PageRequest<'_>, user: &User, id: &str) -> Result<(), NotifyError> {
+    let settings = rule::read(&*request.site.store, &user.login)?;
+    let missing = || NotifyError::NoRule { login: user.login.clone(), id: id.to_owned() };
+    let rule = settings.rules.iter().find(|rule| rule.id == id).ok_or_else(missing)?;
+    let outbox = request.site.mail.as_deref().ok_or_else(|| NotifyError::Invalid(MailError::NotConfigured.to_string()))?;
+    let sent = rule_test::send(outbox, user, rule, &user.login).map_err(|error| NotifyError::Invalid(error.to_string()))?;
+    let no_address = || NotifyError::Invalid("your account has no usable mail address: set one above".to_owned());
+    sent.map(drop).ok_or_else(no_address)
 }
 
 fn add(request: &PageRequest<'_>, login: &str, sent: &ReceivedForm) -> Result<(), NotifyError> {

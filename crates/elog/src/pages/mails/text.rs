@@ -5,6 +5,7 @@ use std::io::Read;
 use tampu_logbook::{
     attachment::Attachment,
     entry::{Encoding, Entry, EntryRef},
+    export::html::links::{self, AddressUse},
     mail::{
         Mail, MailFile,
         message::{RECIPIENTS, bare_address, named_address},
@@ -23,7 +24,7 @@ use crate::pages::{
     html::{SafeHtml, put},
     settings::{ActiveConditions, MailForm},
     subst::{Substitutions, shown_value},
-    values::{address_name, bytes},
+    values::{address_name, bytes, is_image},
 };
 
 /// The style of the text of an entry. A mail is also read on phones.
@@ -88,14 +89,16 @@ impl<'a> MailText<'a> {
         }
         thread.dedup();
         thread.retain(|id| self.posted.edited || *id != at(self.entry.at.id, 0));
+        let html = (form != MailForm::Plain).then(|| self.html(form));
+        let files = if self.with_files { self.files(html.as_deref()) } else { Vec::new() };
         Mail {
             to: Vec::new(),
             hidden: self.posted.settings.hides_recipients(),
             from: self.from(),
             subject: self.subject(),
             text: self.plain(),
-            html: (form != MailForm::Plain).then(|| self.html(form)),
-            files: if self.with_files { self.files() } else { Vec::new() },
+            html,
+            files,
             id: Some(at(self.entry.at.id, if self.posted.edited { self.entry.revision.max(1) } else { 0 })),
             thread,
             headers: vec![("X-Elog-URL".to_owned(), self.url())],
@@ -225,7 +228,7 @@ impl<'a> MailText<'a> {
         html
     }
 
-    /// Returns the text of the entry as HTML, with whole addresses in its links to entries.
+    /// Returns the text of the entry as HTML. Its links have whole addresses, and its pictures are those of the mail if it has the files.
     fn rendered(&self) -> SafeHtml {
         let site = self.book.rsplit_once('/').map_or("", |(site, _)| site);
         let link = |target: &str| {
@@ -233,17 +236,51 @@ impl<'a> MailText<'a> {
             if is_here { format!("{}/{target}", self.book) } else { format!("{site}/{target}") }
         };
         let html = render::html_until(self.entry.content.encoding, &self.entry.content.text, &link, &Stop::default());
-        SafeHtml(html.unwrap_or_else(|_| render::NOT_RENDERED.to_owned()))
+        let html = html.unwrap_or_else(|_| render::NOT_RENDERED.to_owned());
+        let attachments = &self.entry.content.attachments;
+        let places = links::addresses(attachments, &|place| Some(place.to_string()));
+        let new = |used, address: &str| {
+            let place = links::of_file(address, &places).and_then(|place| place.parse::<usize>().ok());
+            match place.and_then(|place| Some((place, attachments.get(place)?))) {
+                Some((place, file)) if used == AddressUse::Source && self.with_files && is_image(&file.name) => {
+                    format!("cid:{}", self.shown_as(place))
+                }
+                Some((_, file)) => self.file_url(file),
+                None => whole(address, &self.book),
+            }
+        };
+        SafeHtml(links::replaced(&html, &new))
+    }
+
+    /// Returns the name by which the HTML shows an attachment.
+    fn shown_as(&self, place: usize) -> String {
+        let at = &self.entry.at;
+        format!("{}.{}", place + 1, message_id(at, self.entry.revision, &self.site.outbox.domain()))
     }
 
     /// Returns the attachments whose files are there.
-    fn files(&self) -> Vec<MailFile> {
-        let read = |file: &Attachment| {
+    fn files(&self, html: Option<&str>) -> Vec<MailFile> {
+        let read = |(place, file): (usize, &Attachment)| {
             let mut bytes = Vec::with_capacity(file.size as usize);
             self.site.store.attachment(file.sha.as_ref()?).ok()?.take(file.size).read_to_end(&mut bytes).ok()?;
-            Some(MailFile { name: file.name.clone(), kind: kind_of(&file.name).to_owned(), bytes })
+            let id = self.shown_as(place);
+            let shown_as = html.is_some_and(|html| html.contains(&format!("\"cid:{id}\""))).then_some(id);
+            Some(MailFile { name: file.name.clone(), kind: kind_of(&file.name).to_owned(), bytes, shown_as })
         };
-        self.entry.content.attachments.iter().filter_map(read).collect()
+        self.entry.content.attachments.iter().enumerate().filter_map(read).collect()
+    }
+}
+
+/// Returns an address of a page of a logbook as it is everywhere. `book` is the whole address of the logbook.
+fn whole(address: &str, book: &str) -> String {
+    if links::is_whole(address) || address.starts_with("//") {
+        return address.to_owned();
+    }
+    let path = book.find("://").map_or(0, |at| at + 3);
+    let host = book[path..].find('/').map_or(book.len(), |at| path + at);
+    match address.strip_prefix('/') {
+        Some(path) => format!("{}/{path}", &book[..host]),
+        None => format!("{book}/{}", address.trim_start_matches("./")),
     }
 }
 

@@ -76,25 +76,26 @@ impl BookSettings {
         size.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok()).unwrap_or(300)
     }
 
-    /// `Default encoding`: 0 ELCode, 1 plain, 2 HTML. Books that do not come from ELOG have Markdown.
+    /// `Default encoding`: 0 ELCode, 1 plain, 2 HTML, and 3 Markdown, which elogd does not know. Books that do not come from ELOG have Markdown.
     pub fn encoding(&self) -> Encoding {
         match self.number::<u8>("Default encoding") {
             Some(1) => Encoding::Plain,
             Some(2) => Encoding::Html,
+            Some(3) => Encoding::Markdown,
             Some(_) => Encoding::ElCode,
             None if self.options.is_empty() => Encoding::Markdown,
             None => Encoding::ElCode,
         }
     }
 
-    /// `Allowed encoding`: the sum of 1 plain, 2 ELCode and 4 HTML; `Allow HTML = 0` removes HTML.
+    /// `Allowed encoding`: the sum of 1 plain, 2 ELCode and 4 HTML, and 8 Markdown, which elogd does not know; `Allow HTML = 0` removes HTML.
     pub fn encodings(&self) -> Vec<Encoding> {
         if self.options.is_empty() {
             return Encoding::ALL.to_vec();
         }
-        let bits = self.number::<u8>("Allowed encoding").filter(|bits| bits & 7 != 0).unwrap_or(7);
+        let bits = self.number::<u8>("Allowed encoding").filter(|bits| bits & 15 != 0).unwrap_or(7);
         let bits = if self.is_on("Allow HTML", true) { bits } else { bits & !4 };
-        let known = [(2, Encoding::ElCode), (1, Encoding::Plain), (4, Encoding::Html)];
+        let known = [(8, Encoding::Markdown), (2, Encoding::ElCode), (1, Encoding::Plain), (4, Encoding::Html)];
         known.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, encoding)| encoding).collect()
     }
 

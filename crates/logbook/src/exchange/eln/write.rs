@@ -12,7 +12,7 @@ use std::{
 };
 
 use flate2::{Compression, write::DeflateEncoder};
-use rawzip::{CompressionMethod, ZipArchiveWriter};
+use rawzip::{CompressionMethod, ZipArchiveWriter, time::UtcDateTime};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tampu_types::Time;
@@ -134,9 +134,9 @@ impl ElnWriter<'_> {
     }
 
     /// Writes a member. Returns its size.
-    fn member(&mut self, name: &str, from: &mut dyn Read) -> Result<u64, FolderError> {
+    fn member(&mut self, name: &str, changed: Time, from: &mut dyn Read) -> Result<u64, FolderError> {
         let path = format!("{}/{name}", self.root);
-        deflated(&mut self.zip, &path, from).map_err(|error| self.io(io::Error::other(error)))
+        deflated(&mut self.zip, &path, changed, from).map_err(|error| self.io(io::Error::other(error)))
     }
 
     /// Writes the files and the nodes of an entry.
@@ -148,7 +148,7 @@ impl ElnWriter<'_> {
         let (mut parts, mut paths) = (Vec::new(), Vec::new());
         let json = serde_json::to_vec(entry).map_err(|error| self.io(io::Error::other(error)))?;
         let own = format!("{folder}/{ENTRY}");
-        self.member(&own, &mut json.as_slice())?;
+        self.member(&own, entry.changed, &mut json.as_slice())?;
         parts.push(reference(&format!("./{own}")));
         self.node(&json!({
             "@id": format!("./{own}"), "@type": "File", "name": ENTRY, "description": "The entry as Tampu keeps it",
@@ -166,7 +166,7 @@ impl ElnWriter<'_> {
                 self.out.notes.push(format!("entry {}: the bytes of '{}' are missing", entry.at, attachment.name));
                 continue;
             };
-            let size = self.member(&path, &mut bytes)?;
+            let size = self.member(&path, attachment.added, &mut bytes)?;
             self.out.attachments += 1;
             parts.push(reference(&format!("./{path}")));
             self.node(&json!({
@@ -227,13 +227,19 @@ impl ElnWriter<'_> {
         let mut spool = self.graph.get_ref().try_clone().map_err(|error| self.io(error))?;
         spool.rewind().map_err(|error| self.io(error))?;
         let mut whole = begin.as_bytes().chain(spool).chain(&b"\n]}\n"[..]);
-        self.member(METADATA, &mut whole).map(drop)
+        self.member(METADATA, now, &mut whole).map(drop)
     }
 }
 
-/// Appends a compressed member to an archive. Returns its size.
-fn deflated(zip: &mut ZipArchiveWriter<BufWriter<File>>, path: &str, from: &mut dyn Read) -> Result<u64, rawzip::Error> {
-    let (mut entry, config) = zip.new_file(path).compression_method(CompressionMethod::DEFLATE).start()?;
+/// Appends a compressed member, last changed then, to an archive. Returns its size.
+fn deflated(
+    zip: &mut ZipArchiveWriter<BufWriter<File>>,
+    path: &str,
+    changed: Time,
+    from: &mut dyn Read,
+) -> Result<u64, rawzip::Error> {
+    let changed = UtcDateTime::from_unix(changed.0.div_euclid(1_000_000_000));
+    let (mut entry, config) = zip.new_file(path).last_modified(changed).compression_method(CompressionMethod::DEFLATE).start()?;
     let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
     let size = io::copy(from, &mut writer)?;
     let (encoder, descriptor) = writer.finish()?;

@@ -113,8 +113,22 @@ pub fn addresses(attachments: &[Attachment], address: &dyn Fn(usize) -> Option<S
     out
 }
 
+/// The use of an address in HTML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressUse {
+    /// `src`: a picture is loaded from there.
+    Source,
+    /// `href`: somebody may go there.
+    Link,
+}
+
 /// Replaces the addresses of files in sanitised HTML. A relative address of something else leads nowhere.
 pub fn relinked(html: &str, addresses: &Addresses) -> String {
+    replaced(html, &|_, address| relinked_address(address, addresses))
+}
+
+/// Replaces every address in sanitised HTML.
+pub fn replaced(html: &str, new: &dyn Fn(AddressUse, &str) -> String) -> String {
     let mut out = String::with_capacity(html.len() + 64);
     let mut rest = html;
     while let Some(at) = rest.find('<') {
@@ -126,7 +140,7 @@ pub fn relinked(html: &str, addresses: &Addresses) -> String {
         });
         let (tag, after) = from.split_at(end.map_or(from.len(), |end| end + 1));
         out.push_str(text);
-        relink_tag(tag, addresses, &mut out);
+        relink_tag(tag, new, &mut out);
         rest = after;
     }
     out.push_str(rest);
@@ -134,36 +148,47 @@ pub fn relinked(html: &str, addresses: &Addresses) -> String {
 }
 
 /// Appends a tag. Names of attributes and their values alternate between the quotation marks.
-fn relink_tag(tag: &str, addresses: &Addresses, out: &mut String) {
-    let mut is_address = false;
+fn relink_tag(tag: &str, new: &dyn Fn(AddressUse, &str) -> String, out: &mut String) {
+    let mut used = None;
     for (at, part) in tag.split('"').enumerate() {
         if at > 0 {
             out.push('"');
         }
-        if at % 2 == 1 && is_address {
-            out.push_str(&relinked_address(part, addresses));
-        } else {
-            out.push_str(part);
+        match used.filter(|_| at % 2 == 1) {
+            Some(used) => out.push_str(&new(used, part)),
+            None => out.push_str(part),
         }
-        is_address = part.ends_with(" src=") || part.ends_with(" href=");
+        used = match part {
+            part if part.ends_with(" src=") => Some(AddressUse::Source),
+            part if part.ends_with(" href=") => Some(AddressUse::Link),
+            _ => None,
+        };
     }
 }
 
-fn relinked_address(address: &str, addresses: &Addresses) -> String {
+/// Returns what stands for the file that an address leads to, if it leads to one of these.
+pub fn of_file<'a>(address: &str, addresses: &'a Addresses) -> Option<&'a String> {
     let bare = address.split(['?', '#']).next().unwrap_or_default();
     let decoded = percent_decode_str(&bare.replace("&amp;", "&")).decode_utf8_lossy().into_owned();
     // The whole address of a page on a server ends as the relative one does.
     let parts: Vec<&str> = decoded.split('/').collect();
-    for last in [2, 1] {
-        let Some(from) = parts.len().checked_sub(last) else { continue };
-        if let Some(known) = addresses.get(&parts[from..].join("/")) {
-            return known.clone();
-        }
+    let ends = [2, 1].into_iter().filter_map(|last| parts.len().checked_sub(last));
+    ends.map(|from| parts[from..].join("/")).find_map(|end| addresses.get(&end))
+}
+
+/// Returns true for an address that means the same on every page.
+pub fn is_whole(address: &str) -> bool {
+    address.starts_with('#') || address.contains("://") || address.starts_with("mailto:")
+}
+
+fn relinked_address(address: &str, addresses: &Addresses) -> String {
+    if let Some(known) = of_file(address, addresses) {
+        return known.clone();
     }
+    let bare = address.split(['?', '#']).next().unwrap_or_default();
     let page = bare.strip_suffix(".html").and_then(|page| page.rsplit('/').next());
     let is_page = page.is_some_and(|page| page.parse::<u32>().is_ok());
-    let is_whole = address.starts_with('#') || address.contains("://") || address.starts_with("mailto:");
-    if is_page || is_whole { address.to_owned() } else { "#".to_owned() }
+    if is_page || is_whole(address) { address.to_owned() } else { "#".to_owned() }
 }
 
 #[cfg(test)]
