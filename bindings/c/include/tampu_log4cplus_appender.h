@@ -43,7 +43,7 @@ public:
 
     // From a file of properties: `Source` is the name of the process. Throws Failure, which log4cplus reports on standard error.
     explicit log4cplus_appender(const log4cplus::helpers::Properties &properties)
-        : Appender(properties), logger_(source_of(properties)) {}
+        : log4cplus_appender(properties, Logger(source_of(properties))) {}
 
     // log4cplus closes an appender here, while its own methods still exist.
     ~log4cplus_appender() override { destructorImpl(); }
@@ -86,6 +86,10 @@ protected:
     }
 
 private:
+    // The logger is opened before: log4cplus complains of an appender whose constructor fails half-way.
+    log4cplus_appender(const log4cplus::helpers::Properties &properties, Logger logger)
+        : Appender(properties), logger_(std::move(logger)) {}
+
     static std::string narrow(const log4cplus::tstring &text) { return LOG4CPLUS_TSTRING_TO_STRING(text); }
 
     static std::string source_of(const log4cplus::helpers::Properties &properties) {

@@ -1,17 +1,13 @@
 //! Converts an entry of a file into one of a store: its attributes, its attachments, and the digest by which it is recognised.
 
-use std::{
-    fs,
-    path::Path,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{fs, path::Path};
 
 use sha2::{Digest, Sha256};
 use tampu_logbook::{
     attachment::{Attachment, Upload, kept_elog_name, plain_name},
     book::{Book, EntryAttribute, check_said, elog_options},
     entry::{Content, Encoding, NewEntry},
-    store::{Imported, MAX_ATTACHMENT, Store},
+    store::{Imported, MAX_ATTACHMENT, Store, now},
 };
 use tampu_types::Time;
 
@@ -118,8 +114,7 @@ pub fn convert(
     if !entry.is_utf8 && is_of_utf8 {
         converted.faults.push("bytes that are not UTF-8: read as ISO-8859-1".to_owned());
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    if i128::from(at.date.0) > now.as_nanos().cast_signed() {
+    if at.date > now() {
         converted.faults.push(format!("its date {} is in the future: kept", entry.date));
     }
     for stored in entry.attachments {

@@ -56,7 +56,7 @@ mod traits;
 mod write;
 
 /// The current time.
-pub(crate) fn now() -> Time {
+pub fn now() -> Time {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_unix(since_1970.as_secs() as i64, since_1970.subsec_nanos())
 }

@@ -20,7 +20,7 @@ use tampu_event::{
     client::{ClientSettings, SubscribeOptions},
 };
 use tampu_types::{
-    BatchHeader, Domain, Incarnation, Level, LogRecord, Partition, PartitionFilter, RecordId, Time, TopicFilter, TopicName,
+    BatchHeader, Domain, Partition, PartitionFilter, Time, TopicFilter, TopicName,
     event::{EventSample, EventView, Kinds, Quality, Value},
     gateway::{
         Kind,
@@ -28,14 +28,12 @@ use tampu_types::{
         frame::{put_sample, samples},
         messages::{Big, Code, Declare, End, From, GapInfo, Hello, Open, Opened, Position, Receipt},
         put_frame,
-        question::Ask,
     },
-    log_batch::encode_records,
 };
 
 use crate::site::{PATIENCE, Site};
 
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 pub fn socket(site: &Site) -> PathBuf {
     site.path("run/local/gateway.sock")
@@ -438,7 +436,7 @@ fn ten_thousand_subscriptions_and_half_open_connections_meet_their_bounds() {
 }
 
 #[track_caller]
-fn next_of_any(client: &mut GatewayClient, kind: Kind) -> Got {
+pub fn next_of_any(client: &mut GatewayClient, kind: Kind) -> Got {
     loop {
         let got = next(client);
         if got.kind == kind {
@@ -485,48 +483,6 @@ fn after_the_gateway_was_killed_a_client_goes_on_at_its_positions() {
     subscribe(&mut reader, 1, &again);
     write(2 * HALF);
     read(&mut reader, 3 * HALF);
-}
-
-#[test]
-fn records_and_questions_reach_the_archive() {
-    let site = Site::new();
-    let _hub = site.hub_of_roles(&[]);
-    let mut java = client(&site, "CONTROL/java");
-    let wanted = Declare { type_id: Some(2), receipts: tampu_types::gateway::messages::Receipts::Kept, ..declare("log/warning") };
-    java.send_json(Kind::Declare, 1, &wanted).unwrap();
-    let opened: Opened = next_of(&mut java, Kind::Opened).json();
-    let record = LogRecord {
-        id: Some(RecordId { incarnation: opened.incarnation.unwrap(), ring: 0, number: 0 }),
-        time: Time(1_795_334_400_123_456_789),
-        process: "CONTROL/java".into(),
-        ..LogRecord::new(Level::Warning, "said without the bus")
-    };
-    java.send(Kind::Publish, 1, 1, &body_of(&[&encode_records(&[record]).unwrap()])).unwrap();
-    loop {
-        let receipt: Receipt = next_of(&mut java, Kind::Receipt).json();
-        if receipt.kept == Some(Big(1)) {
-            break;
-        }
-    }
-    let found = site.find(1, &["--contains", "without the bus"]);
-    assert_eq!(found[0]["process"], "CONTROL/java");
-
-    let mut body = Vec::new();
-    let question = br#"{"min_level":"Warning","text":"without the bus"}"#;
-    Ask { timeout_ms: 10_000, all: false, service: "log/query", question }.encode(&mut body);
-    java.send(Kind::Ask, 0, 2, &body).unwrap();
-    let part = next_of(&mut java, Kind::Part);
-    let (_, content) = part.body.split_at(16);
-    let records = tampu_types::log_batch::decode_records(content).unwrap();
-    assert_eq!(records[0].message, "said without the bus");
-    assert!(String::from_utf8_lossy(&next_of(&mut java, Kind::Part).body).contains("scanned"));
-    assert_eq!(next_of_any(&mut java, Kind::Ended).json::<End>().code, Code::Done);
-
-    let mut body = Vec::new();
-    Ask { timeout_ms: 10_000, all: false, service: "log/query", question: b"{\"sinze\":1}" }.encode(&mut body);
-    java.send(Kind::Ask, 0, 3, &body).unwrap();
-    let end: End = next_of_any(&mut java, Kind::Ended).json();
-    assert!(end.code == Code::Failed && end.error.contains("sinze"), "{end:?}");
 }
 
 #[test]
@@ -583,214 +539,6 @@ fn attributes_pass_both_ways() {
     loop {
         let notice = next_of(&mut viewer, Kind::Notice).json::<Json>();
         if notice["reason"] == "source left" {
-            break;
-        }
-    }
-}
-
-#[test]
-fn the_access_rules_hold_for_sessions() {
-    let site = Site::new();
-    let policy = site.file(
-        "policy.toml",
-        "[[deny]]\nwho = \"local\"\nmay = [\"read\", \"write\"]\nwhat = \"secret/**\"\n\
-         [[deny]]\nwho = \"local\"\nmay = [\"write\"]\nwhat = \"source/FORBIDDEN\"\n\
-         [[deny]]\nwho = \"local\"\nmay = [\"query\"]\nwhat = \"log/stat\"\n",
-    );
-    let config = site.file("tampu.toml", format!("[access]\npolicy = \"{policy}\"\n"));
-    let _hub = site.hub_of_roles(&["--config", &config]);
-    let mut one = client(&site, "FORBIDDEN");
-    let denied = |client: &mut GatewayClient, words: &str| {
-        let end: End = next_of_any(client, Kind::Ended).json();
-        assert!(end.code == Code::Denied && end.error.contains(words) && end.denied.is_some(), "{end:?}");
-    };
-    one.send_json(Kind::Open, 1, &open("secret/plan", MIB)).unwrap();
-    denied(&mut one, "secret/plan");
-    one.send_json(Kind::Declare, 2, &declare("public/plan")).unwrap();
-    denied(&mut one, "FORBIDDEN");
-    let mut two = client(&site, "allowed");
-    two.send_json(Kind::Declare, 2, &declare("secret/plan")).unwrap();
-    denied(&mut two, "secret/plan");
-    let mut body = Vec::new();
-    Ask { timeout_ms: 10_000, all: false, service: "log/stat", question: b"{}" }.encode(&mut body);
-    two.send(Kind::Ask, 0, 3, &body).unwrap();
-    denied(&mut two, "log/stat");
-    // A wide pattern shows what may be read, and nothing of the rest.
-    subscribe(&mut two, 4, &open("**", MIB));
-    let native = participant(&site, "native");
-    let (secret, public) = (writer(&native, "secret/plan", Qos::default()), writer(&native, "public/plan", Qos::default()));
-    until_read(&public, 1);
-    secret.write(b"hidden").unwrap();
-    public.write(b"shown").unwrap();
-    loop {
-        let got = next(&mut two);
-        if got.kind == Kind::Stream {
-            assert_ne!(got.json::<Json>()["topic"], "secret/plan");
-        }
-        if got.kind == Kind::Data && batch(&got.body).1 == [b"shown"] {
-            break;
-        }
-    }
-}
-
-/// Records in the DATA frames of a subscription of logs, until there are this many: their ids, and how many came from the
-/// archive; with the gaps that came between them.
-fn records(client: &mut GatewayClient, id: u32, count: usize, with: &str) -> (Vec<RecordId>, usize, Vec<GapInfo>) {
-    let (mut ids, mut archived, mut gaps) = (Vec::new(), 0, Vec::new());
-    let mut granted = 0;
-    while ids.len() < count {
-        granted += MIB;
-        client.credit(id, granted).unwrap();
-        let frame = client.next(PATIENCE).unwrap().unwrap_or_else(|| panic!("only {} records came", ids.len()));
-        match frame.kind {
-            Kind::Data => {
-                let (header, samples) = batch(frame.body);
-                for record in samples.iter().flat_map(|sample| tampu_types::log_batch::decode_records(sample).unwrap()) {
-                    if record.message.contains(with) {
-                        ids.push(record.id.unwrap());
-                        archived += usize::from(header.stream == u32::MAX);
-                    }
-                }
-            }
-            Kind::Gap => gaps.push(serde_json::from_slice(frame.body).unwrap()),
-            _ => {}
-        }
-    }
-    (ids, archived, gaps)
-}
-
-/// Publishes records with consecutive numbers.
-fn say(client: &mut GatewayClient, id: u32, incarnation: Incarnation, numbers: std::ops::Range<u64>, text: &str) {
-    for number in numbers {
-        let record = LogRecord {
-            id: Some(RecordId { incarnation, ring: 0, number }),
-            time: Time(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64),
-            process: "CONTROL/java".into(),
-            ..LogRecord::new(Level::Warning, format!("{text} {}", "x".repeat(1000)))
-        };
-        client.send(Kind::Publish, 0, id, &body_of(&[&encode_records(&[record]).unwrap()])).unwrap();
-        while client.next(Duration::ZERO).unwrap().is_some() {}
-    }
-}
-
-#[test]
-fn the_archive_fills_the_gaps_of_a_paused_log_without_doubles() {
-    const RECORDS: u64 = 6000;
-    let site = Site::new();
-    // Caches that reach less far than the pause.
-    let config = site.file("tampu.toml", "[[topic]]\ntopics = \"log/warning\"\ncache = 262144\nkeep = 0\n");
-    let _hub = site.hub_of_roles(&["--config", &config]);
-    let mut paused = client(&site, "paused");
-    subscribe(&mut paused, 1, &open("log/*", 0));
-    let mut java = client(&site, "CONTROL/java");
-    java.send_json(Kind::Declare, 1, &Declare { type_id: Some(2), ..declare("log/warning") }).unwrap();
-    let opened: Opened = next_of(&mut java, Kind::Opened).json();
-    let incarnation = opened.incarnation.unwrap();
-    for start in (0..RECORDS).step_by(500) {
-        say(&mut java, 1, incarnation, start..start + 500, "while it was paused");
-        assert!(!matches!(paused.next(Duration::ZERO), Ok(Some(frame)) if frame.kind == Kind::Data));
-    }
-    let (ids, archived, gaps) = records(&mut paused, 1, RECORDS as usize, "while it was paused");
-    let numbers: std::collections::BTreeSet<u64> = ids.iter().map(|id| id.number).collect();
-    assert_eq!((numbers.len() as u64, ids.len() as u64), (RECORDS, RECORDS), "each once");
-    assert!(archived > 0, "the caches reached far enough, so nothing was tested");
-    // The end of the gap comes after its records.
-    say(&mut java, 1, incarnation, RECORDS..RECORDS + 10, "afterwards");
-    let (ids, _, later) = records(&mut paused, 1, 10, "afterwards");
-    assert_eq!(ids.iter().map(|id| id.number - RECORDS).collect::<Vec<u64>>(), (0..10).collect::<Vec<u64>>());
-    let gaps: Vec<GapInfo> = gaps.into_iter().chain(later).collect();
-    assert!(!gaps.is_empty() && gaps.iter().all(|gap| gap.filled), "{gaps:?}");
-
-    // A subscription that begins in the archive, with a query.
-    let since = Time(1_700_000_000_000_000_000);
-    let query = json!({"text": "afterwards", "min_level": "Warning"});
-    let from_archive = Open { topics: vec!["log/*".into()], since: Some(since), query: Some(query), ..Open::default() };
-    let mut late = client(&site, "late");
-    subscribe(&mut late, 1, &from_archive);
-    say(&mut java, 1, incarnation, RECORDS + 10..RECORDS + 20, "afterwards, and unlike the rest");
-    say(&mut java, 1, incarnation, RECORDS + 20..RECORDS + 25, "not asked for");
-    say(&mut java, 1, incarnation, RECORDS + 25..RECORDS + 30, "afterwards");
-    let (ids, ..) = records(&mut late, 1, 25, "");
-    let numbers: Vec<u64> = ids.iter().map(|id| id.number - RECORDS).collect();
-    assert_eq!(numbers, (0..20).chain(25..30).collect::<Vec<u64>>());
-}
-
-/// One frame of a TLS connection.
-fn tls_frame(stream: &mut impl Read) -> (Kind, Vec<u8>) {
-    let mut header = [0; 24];
-    stream.read_exact(&mut header).unwrap();
-    let header = tampu_types::gateway::FrameHeader::decode(&header, 1 << 20).unwrap();
-    let mut body = vec![0; header.length as usize];
-    stream.read_exact(&mut body).unwrap();
-    (header.kind, body)
-}
-
-#[test]
-fn other_hosts_connect_by_tls_with_a_token_that_rules_allow() {
-    let lab = crate::encrypted::Lab::with_certificates();
-    let site = &lab.site;
-    let tokens = site.file("tokens", "console 0123456789abcdef0123456789abcdef\n");
-    rustix::fs::chmod(&tokens, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
-    let policy = site.file("policy.toml", "[[allow]]\nwho = \"token:console\"\nmay = [\"read\"]\nwhat = \"weather/**\"\n");
-    let certificates = lab.certificates();
-    let text = format!(
-        "[network]\ncertificates = \"{}\"\n[access]\npolicy = \"{policy}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\ntokens = \"{tokens}\"\n",
-        certificates.display()
-    );
-    let config = site.file("tampu.toml", text);
-    let _hub = site.hub_of_roles(&["--config", &config]);
-    let said = site.find(1, &["-p", "hub-gateway@*", "--contains", "serves other hosts"]);
-    let address = said[0]["data"].as_array().unwrap().iter().find(|datum| datum["name"] == "address").unwrap();
-    let address: std::net::SocketAddr = address["value"].as_str().unwrap().parse().unwrap();
-    let roots = tampu_tls::client::certificates(&lab.certificate_dir().authority()).unwrap();
-    let tls = std::sync::Arc::new(tampu_tls::client::client_config(roots).unwrap());
-    let connect = |token: &str| {
-        let name = rustls::pki_types::ServerName::try_from("127.0.0.1").unwrap();
-        let connection = rustls::ClientConnection::new(tls.clone(), name).unwrap();
-        let socket = std::net::TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut stream = rustls::StreamOwned::new(connection, socket);
-        let hello = Hello { versions: vec![1], token: Some(token.into()), source: "far".into(), ..Hello::default() };
-        let mut bytes = Vec::new();
-        put_frame(&mut bytes, Kind::Hello, 0, 0, 0, &serde_json::to_vec(&hello).unwrap());
-        stream.write_all(&bytes).unwrap();
-        stream
-    };
-    for token in ["", "0123456789abcdef0123456789abcdee"] {
-        let (kind, body) = tls_frame(&mut connect(token));
-        assert_eq!(kind, Kind::Bye);
-        assert_eq!(serde_json::from_slice::<End>(&body).unwrap().code, Code::Unauthenticated);
-    }
-    // Without TLS nothing is answered.
-    let mut plain = std::net::TcpStream::connect(address).unwrap();
-    plain.write_all(&[0; 64]).unwrap();
-    let mut rest = Vec::new();
-    let _ = plain.read_to_end(&mut rest);
-    assert!(rest.first().is_none_or(|first| *first == 0x15), "no more than a TLS alert: {rest:?}");
-
-    let mut console = connect("0123456789abcdef0123456789abcdef");
-    let (kind, body) = tls_frame(&mut console);
-    assert_eq!(kind, Kind::Welcome);
-    assert!(String::from_utf8_lossy(&body).contains("the token 'console'"));
-    let mut requests = Vec::new();
-    put_frame(&mut requests, Kind::Open, 0, 1, 1, &serde_json::to_vec(&open("weather/*", MIB)).unwrap());
-    put_frame(&mut requests, Kind::Open, 0, 2, 2, &serde_json::to_vec(&open("log/*", MIB)).unwrap());
-    put_frame(&mut requests, Kind::Declare, 0, 3, 3, &serde_json::to_vec(&declare("weather/wind")).unwrap());
-    console.write_all(&requests).unwrap();
-    assert_eq!(tls_frame(&mut console).0, Kind::Opened);
-    for _ in 0..2 {
-        let (kind, body) = tls_frame(&mut console);
-        assert_eq!(kind, Kind::Ended);
-        assert_eq!(serde_json::from_slice::<End>(&body).unwrap().code, Code::Denied);
-    }
-    let native = participant(site, "native");
-    let writer = writer(&native, "weather/wind", Qos::default());
-    until_read(&writer, 1);
-    writer.write(b"far away").unwrap();
-    loop {
-        let (kind, body) = tls_frame(&mut console);
-        if kind == Kind::Data {
-            assert_eq!(batch(&body).1, [b"far away"]);
             break;
         }
     }

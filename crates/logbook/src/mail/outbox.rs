@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -21,7 +21,10 @@ use super::{
     settings::MailSettings,
     smtp::{Connection, Offered},
 };
-use crate::{entry::EntryRef, store::Store};
+use crate::{
+    entry::EntryRef,
+    store::{Store, now},
+};
 
 /// The longest wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -421,9 +424,4 @@ fn due_at(state: &State, now: Time, of_hooks: bool) -> Result<Due, Option<Durati
         made: mail.made,
         attempts: delivery.attempts,
     })
-}
-
-fn now() -> Time {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_unix(since_1970.as_secs() as i64, since_1970.subsec_nanos())
 }
