@@ -53,6 +53,7 @@ mod stream;
 mod tally;
 mod templates;
 mod traits;
+mod verdicts;
 mod write;
 
 /// The current time.

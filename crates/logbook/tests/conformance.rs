@@ -48,7 +48,7 @@ macro_rules! conforms {
                 drafts_and_saved_searches queries words_of_any_length_and_number
                 more_entries_of_a_second_than_it_has_places pages_are_bounded_in_bytes pages_and_orders counts_do_not_depend_on_the_page threads_are_ordered_by_their_newest_entries an_abandoned_search_ends
                 many_at_once checking_beside_writers importing what_is_not_taken_leaves_nothing records changes configurations_have_a_history
-                backups several_posts_are_one several_changes_are_one tags_lines_and_computed_values a_lock_is_handed_on purges signatures books_get_other_names deleted_books_come_back quotas looks_are_counted_by_day remembered_searches_are_those_of_the_moment remembered_searches_beside_writers the_report_has_its_numbers files_of_one_name_and_second_have_addresses_of_their_own);
+                backups several_posts_are_one several_changes_are_one tags_lines_and_computed_values a_lock_is_handed_on purges signatures books_get_other_names deleted_books_come_back quotas looks_are_counted_by_day remembered_searches_are_those_of_the_moment remembered_searches_beside_writers words_and_verdicts_are_remembered_until_entries_change the_report_has_its_numbers files_of_one_name_and_second_have_addresses_of_their_own);
         }
     };
     (@each ($with:expr) $ignored:tt $($name:ident)*) => {

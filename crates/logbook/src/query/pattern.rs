@@ -6,6 +6,7 @@
 //! matches are the same. If the product is small, the library is used, which is faster.
 
 use std::{
+    fmt,
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -44,9 +45,10 @@ const KEPT_BYTES: usize = 64 << 10;
 static RECENT: Mutex<Vec<(bool, Pattern)>> = Mutex::new(Vec::new());
 
 /// A regular expression of a query, with the lines of a text as its units.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Pattern {
     regex: Regex,
+    case: bool,
     nfa: NFA,
     /// Made when an index is asked for the first time.
     parts: Arc<OnceLock<Option<Parts>>>,
@@ -86,6 +88,13 @@ impl Reached {
     }
 }
 
+/// The source, which names the expression in the text of a query, without the states that are made from it.
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pattern").field("source", &self.as_str()).field("case", &self.case).finish()
+    }
+}
+
 impl Pattern {
     /// Compiles an expression, with case if `case` is true. The error is one line.
     pub fn new(pattern: &str, case: bool) -> Result<Pattern, String> {
@@ -121,7 +130,7 @@ impl Pattern {
         // The library goes through the states of this NFA.
         let config = Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MAX_REGEX));
         let nfa = Compiler::new().configure(config).build_from_hir(&hir).map_err(|error| line(&error))?;
-        Ok(Pattern { regex, nfa, parts: Arc::default() })
+        Ok(Pattern { regex, case, nfa, parts: Arc::default() })
     }
 
     /// Returns the source of the expression.

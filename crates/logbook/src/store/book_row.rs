@@ -32,6 +32,8 @@ pub struct BookRow {
     pub book: Book,
     pub entries: u64,
     pub next_id: u32,
+    /// The number of changes other than by an entry after the last one. While it stays, the entries before that one stay as they are.
+    pub rewrites: u64,
 }
 
 /// An entry's position in an order. Entries of several books are ordered by the book before the row.

@@ -10,6 +10,7 @@ use super::{
     Result, StoreError,
     book_row::{BookRow, OrderKey, damaged, first_row, last_of_second},
     memory::Remembered,
+    verdicts::Verdicts,
 };
 use crate::{
     attachment::{Attachment, Upload},
@@ -115,6 +116,8 @@ pub trait SearchIndex {
     fn row_of(&self, book_row: &BookRow, id: u32) -> Result<Option<(i64, Option<i64>)>>;
     /// Returns the last row of a book's entries that are *late* (`book_row.rs`) and were written before a time.
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>>;
+    /// Returns the known verdicts on a book's entries for a part of a query, named by a text.
+    fn verdicts(&self, book_row: &BookRow, part: &str) -> Arc<Verdicts>;
     /// Returns a result of a search in this snapshot, if it is remembered.
     fn remembered(&self, key: &str) -> Option<Remembered>;
     /// Remembers a result of a search in this snapshot.

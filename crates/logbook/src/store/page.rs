@@ -1,7 +1,6 @@
 //! Pages of searches: the results of all books merged, counted and rendered.
 
 use std::{
-    cell::RefCell,
     collections::HashSet,
     sync::{
         Arc,
@@ -286,7 +285,8 @@ impl<'a> Plan<'a> {
             (true, false) => (&self.want, &self.dated),
         };
         let Search { sort, descending, .. } = search;
-        let (rows, descending, seen) = ((first, last), *descending, RefCell::default());
+        let seen = if open.is_empty() { Arc::default() } else { index.verdicts(book_row, &format!("{shown:?} {open:?}")) };
+        let (rows, descending) = ((first, last), *descending);
         Ok(Stream { index, book_row, node, want, open, rows, sort, descending, stop, shown, seen })
     }
 }

@@ -25,7 +25,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
-use super::{Result, StoreError, pool::Pool, report::StoreCounts};
+use super::{Result, StoreError, pool::Pool, report::StoreCounts, verdicts::VerdictMemory};
 use crate::{
     attachment::{Attachment, Sha, hex, stored_name::names},
     signature::keys::SigningKeys,
@@ -40,6 +40,8 @@ mod entries;
 mod find;
 mod import;
 mod journal;
+mod listed;
+mod lists;
 mod looks;
 mod milestones;
 mod naming;
@@ -49,6 +51,7 @@ mod rank;
 mod records;
 mod report;
 mod restore;
+mod row_sets;
 mod rows;
 mod session;
 mod signing;
@@ -62,6 +65,7 @@ pub use address::{files_of, has_password};
 
 use address::DatabaseAddress;
 use database::Database;
+use lists::ListMemory;
 use session::Session;
 use tables::PostgresTransaction;
 use watch::SearchWatch;
@@ -75,7 +79,7 @@ pub const WRITERS: usize = 4;
 /// The time limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Migrations of the database's layout, in order. The table `layout` holds the number of those that are done.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/names.sql"),
     include_str!("postgres/purges.sql"),
@@ -83,6 +87,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("postgres/threads.sql"),
     include_str!("postgres/looks.sql"),
     include_str!("postgres/signatures.sql"),
+    include_str!("postgres/rewrites.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 1;
@@ -139,6 +144,8 @@ impl PostgresStore {
             counts: StoreCounts::default(),
             milestones: Mutex::default(),
             memory: Mutex::default(),
+            verdicts: VerdictMemory::default(),
+            lists: ListMemory::default(),
             watch: SearchWatch::default(),
             notified: Default::default(),
             listens: AtomicBool::new(false),

@@ -32,6 +32,7 @@ use super::{
     pool::{ConnectionHealth, Pool},
     quota::Quota,
     report::StoreCounts,
+    verdicts::VerdictMemory,
 };
 use crate::{
     attachment::{Attachment, Blobs, stored_name::names},
@@ -76,7 +77,7 @@ const BUSY: Duration = Duration::from_secs(30);
 /// Number of vocabulary words that the writer caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
 /// Migrations of the database's layout, in order. `user_version` holds the number of those that are done.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/records.sql"),
     include_str!("sqlite/late.sql"),
@@ -86,6 +87,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("sqlite/threads.sql"),
     include_str!("sqlite/looks.sql"),
     include_str!("sqlite/signatures.sql"),
+    include_str!("sqlite/rewrites.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 3;
@@ -104,6 +106,7 @@ pub struct SqliteStore {
     commits: (Mutex<u64>, Condvar),
     quota: Mutex<Quota>,
     counts: StoreCounts,
+    verdicts: VerdictMemory,
     keys: SigningKeys,
 }
 
@@ -190,6 +193,7 @@ impl SqliteStore {
             commits: Default::default(),
             quota: Mutex::default(),
             counts: StoreCounts::default(),
+            verdicts: VerdictMemory::default(),
             keys: SigningKeys::beside(dir),
         })
     }

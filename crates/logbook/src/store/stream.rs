@@ -5,16 +5,14 @@
 //! the index. If the index finds very many rows, the entries along the order are checked themselves, because a large
 //! share of them match. After [`LOOKS`] entries this is abandoned, in case all matches lie elsewhere.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::{HashMap, HashSet},
-};
+use std::{cell::Cell, collections::HashSet, sync::Arc};
 
 use tampu_types::Time;
 
 use super::{
     book_row::{BookRow, OrderKey, damaged, first_row, rows_of, sort_key},
     index::{Along, EachKey, SearchEnd, SearchIndex},
+    verdicts::Verdicts,
 };
 use crate::{
     entry::Entry,
@@ -35,8 +33,6 @@ const READ_COST: u64 = 30;
 /// Size of the first batch of entries that are read together. Each further batch is twice as large, up to
 /// [`SearchIndex::TOGETHER`].
 const FIRST_TOGETHER: usize = 32;
-/// Number of checked entries that a search remembers.
-const SEEN: usize = 1024;
 
 /// A search in one book.
 pub struct Stream<'a, I> {
@@ -55,8 +51,8 @@ pub struct Stream<'a, I> {
     pub stop: &'a Stop,
     /// The attributes that the caller sees; `None` stands for all.
     pub shown: Option<&'a [String]>,
-    /// The results of the first [`SEEN`] checks of `open`, by row: a page and its count check the same entries.
-    pub seen: RefCell<HashMap<i64, bool>>,
+    /// The known results of checks of `open`.
+    pub seen: Arc<Verdicts>,
 }
 
 /// Entries that wait to be read together.
@@ -215,10 +211,10 @@ impl<I: SearchIndex> Stream<'_, I> {
         {
             return Err(SearchEnd::Stopped(why.into()));
         }
-        // Only this set of parts is checked twice.
+        // Only this set of parts is checked again, for the count and by further searches.
         let remembers = std::ptr::eq(parts, self.open) && !parts.is_empty();
         let known = |row: i64| match remembers {
-            true => self.seen.borrow().get(&row).copied(),
+            true => self.seen.get(row),
             false => parts.is_empty().then_some(true),
         };
         let rows: Vec<i64> = waiting.iter().map(AtRow::row).filter(|row| known(*row).is_none()).collect();
@@ -237,8 +233,8 @@ impl<I: SearchIndex> Stream<'_, I> {
                     if stops && let Some(why) = self.stop.reason() {
                         return Err(SearchEnd::Stopped(why.into()));
                     }
-                    if is_this && remembers && self.seen.borrow().len() < SEEN {
-                        self.seen.borrow_mut().insert(row, meant);
+                    if is_this && remembers {
+                        self.seen.keep(row, meant);
                     }
                     go_on = !meant || act(one)?;
                     if is_this || !go_on {

@@ -70,8 +70,7 @@ pub fn find_and_count<I: SearchIndex>(
     let enough = found.len().saturating_add(most);
     let mut tally = Tally { found, enough, limits, count: 0, is_full: false };
     let mut batch = Batch::new(I::TOGETHER);
-    // A slice of its own, because the stream keeps the results for its own one, and here each entry is checked once.
-    let parts = stream.open.to_vec();
+    let parts = stream.open;
     let mut rows = 0;
     let mut go_on = true;
     let done = stream.each_row(first, last, true, |row| {
@@ -81,14 +80,14 @@ pub fn find_and_count<I: SearchIndex>(
             go_on = tally.take(one);
         } else if rows > limits.looks && tally.has_page() {
             go_on = false;
-            stream.look(&mut batch, &parts, &mut |one| Ok(tally.take(one)))?;
+            stream.look(&mut batch, parts, &mut |one| Ok(tally.take(one)))?;
         } else if batch.add(one) {
-            go_on = stream.look(&mut batch, &parts, &mut |one| Ok(tally.take(one)))?;
+            go_on = stream.look(&mut batch, parts, &mut |one| Ok(tally.take(one)))?;
         }
         Ok(go_on)
     });
     let done = done.and_then(|()| match go_on {
-        true => stream.look(&mut batch, &parts, &mut |one| Ok(tally.take(one))).map(|_| ()),
+        true => stream.look(&mut batch, parts, &mut |one| Ok(tally.take(one))).map(|_| ()),
         false => Ok(()),
     });
     let is_cut = tally.is_full || rows > limits.looks;

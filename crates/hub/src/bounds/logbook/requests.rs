@@ -11,6 +11,21 @@ pub(super) const BOUNDS: &[Bound] = &[
         "all are forgotten",
     ),
     bound(
+        "verdicts on entries for one part of a query, and such parts, that are remembered until a logbook is changed",
+        Constant("logbook/src/store/verdicts.rs", "VERDICTS", "4096", "4096, and 64 parts"),
+        "further entries are checked in each search; the part that was not used for the longest time is forgotten",
+    ),
+    bound(
+        "rows in lists of entries with a word, with PostgreSQL",
+        Constant("logbook/src/store/postgres/lists.rs", "ROWS", "6_000_000", "6 000 000 (48 MB), and 512 lists"),
+        "the list that was not used for the longest time is forgotten",
+    ),
+    bound(
+        "rows of one such list",
+        Constant("logbook/src/store/postgres/lists.rs", "MOST", "1 << 16", "65 536"),
+        "the database is asked in each search",
+    ),
+    bound(
         "searches of one address at a time",
         Constant("hub/src/http/admission.rs", "SEARCHES_OF_ONE", "4", "4"),
         "further ones wait",

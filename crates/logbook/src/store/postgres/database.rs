@@ -10,13 +10,14 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::{
     address::DatabaseAddress,
+    lists::ListMemory,
     rows::{known_number, new_number},
     session::Session,
     watch::SearchWatch,
 };
 use crate::{
     signature::keys::SigningKeys,
-    store::{Result, memory::SearchMemory, pool::Pool, quota::Quota, report::StoreCounts},
+    store::{Result, memory::SearchMemory, pool::Pool, quota::Quota, report::StoreCounts, verdicts::VerdictMemory},
 };
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
@@ -55,6 +56,8 @@ pub struct Database {
     pub counts: StoreCounts,
     pub milestones: Mutex<HashMap<i64, Arc<Milestones>>>,
     pub memory: Mutex<SearchMemory<SnapshotVersion>>,
+    pub verdicts: VerdictMemory,
+    pub lists: ListMemory,
     pub watch: SearchWatch,
     /// The number of notifications so far, with a condition for waiting threads.
     pub notified: (Mutex<u64>, Condvar),

@@ -14,6 +14,7 @@ use tampu_types::Time;
 use super::{
     PostgresStore,
     database::{Database, SnapshotVersion},
+    listed::Listed,
     rank,
     rows::{book_row_of, book_rows, each_entry, load, number, row_of_book},
     session::{Session, Values},
@@ -30,6 +31,7 @@ use crate::{
         memory::Remembered,
         page::{PageStart, page, page_of},
         stream::Budget,
+        verdicts::{BookState, Verdicts},
     },
     text::MAX_WORD,
 };
@@ -46,7 +48,7 @@ const ANSWERS: usize = 4;
 /// A book with at most this number of entries is queried as a whole.
 const SMALL: u64 = 2048;
 /// Maximum number of rows in one response.
-const ROWS: i64 = 4096;
+pub const ROWS: i64 = 4096;
 /// Number of positions along an order in the first response.
 const PLACES: i64 = 64;
 /// The condition that an entry's row is of a later second than its date, as in the index `entry_late`.
@@ -86,6 +88,7 @@ impl PostgresStore {
             version: RefCell::default(),
             answers: RefCell::default(),
             extents: RefCell::default(),
+            listed: RefCell::default(),
         };
         let found = run(&snapshot, &stop, watching.watched());
         drop(watching);
@@ -102,14 +105,16 @@ fn is_cancelled(error: &StoreError) -> bool {
 
 /// A transaction with a consistent snapshot. A page and its count begin with the same questions to the index, which are
 /// asked once.
-struct Snapshot<'a> {
-    session: &'a Session,
-    inner: &'a Database,
-    /// Known with the first book.
-    version: RefCell<Option<SnapshotVersion>>,
+pub struct Snapshot<'a> {
+    pub session: &'a Session,
+    pub inner: &'a Database,
+    /// Known with the first book, until a statement is interrupted.
+    pub version: RefCell<Option<SnapshotVersion>>,
     /// The first answers of the index, at most [`ANSWERS`].
     answers: RefCell<Vec<(IndexAsked, Rc<[i64]>)>>,
     extents: RefCell<Vec<(ExtentAsked, Option<Extent>)>>,
+    /// Wants in a book, with their rows if those are listed.
+    pub listed: RefCell<Vec<(i64, Want, Option<Rc<Listed>>)>>,
 }
 
 /// A question to the index: what is wanted, between which rows, and whether the last rows come first.
@@ -274,6 +279,12 @@ impl SearchIndex for Snapshot<'_> {
         Ok(self.session.one(&sql, &[&book_row.num, &before.0])?.map_or(Ok(None), |row| row.try_get(0))?)
     }
 
+    fn verdicts(&self, book_row: &BookRow, part: &str) -> Arc<Verdicts> {
+        // After an interruption the statements have another snapshot than the book.
+        let is_whole = self.version.borrow().is_some();
+        if is_whole { self.inner.verdicts.of(BookState::of(self.session.made_after(), book_row), part) } else { Arc::default() }
+    }
+
     fn remembered(&self, key: &str) -> Option<Remembered> {
         let found = self.version.borrow().as_ref().and_then(|version| self.inner.memory.lock().result(version, key));
         found.inspect(|_| self.inner.counts.count_remembered())
@@ -348,6 +359,11 @@ impl Snapshot<'_> {
         stop: &Stop,
         act: EachRow<'_>,
     ) -> std::result::Result<(), SearchEnd> {
+        if let Some(listed) = self.listed(book_row, want)?
+            && self.each_listed((book_row, want, &listed), rows, descending, stop, act)?
+        {
+            return Ok(());
+        }
         // The rows of the first and last entry, and the end of the nearest entries. Spans beyond that end are wide and would return
         // all entries.
         let Some((mut first, mut last, mut edge)) = self.extent(book_row, rows, descending)? else { return Ok(()) };
@@ -391,7 +407,7 @@ impl Snapshot<'_> {
 
     /// Returns the first and the last row between two, and about where the first span of the nearest entries ends if there
     /// are more.
-    fn extent(&self, book_row: &BookRow, (first, last): (i64, i64), descending: bool) -> Result<Option<Extent>> {
+    pub fn extent(&self, book_row: &BookRow, (first, last): (i64, i64), descending: bool) -> Result<Option<Extent>> {
         let asked = (first, last, descending);
         if let Some((_, known)) = self.extents.borrow().iter().find(|(known, _)| *known == asked) {
             return Ok(*known);
@@ -431,7 +447,7 @@ impl Snapshot<'_> {
         Ok(found)
     }
 
-    fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Rc<[i64]>> {
+    pub fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Rc<[i64]>> {
         let known = self
             .answers
             .borrow()
@@ -462,7 +478,7 @@ impl Snapshot<'_> {
     }
 
     /// The numbers of a statement made by [`together`].
-    fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<i64>> {
+    pub fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<i64>> {
         let row = self.session.one(sql, values)?;
         let rows: Option<Vec<i64>> = row.map_or(Ok(None), |row| row.try_get(0))?;
         Ok(rows.unwrap_or_default())

@@ -34,31 +34,32 @@ pub fn book_row(session: &Session, name: &str) -> Result<BookRow> {
     if is_hidden(name) {
         return Err(StoreError::NoBook(name.to_owned()));
     }
-    let found = session.one("SELECT num, settings, entries, next_id FROM book WHERE folded = $1", &[&name.to_lowercase()])?;
+    let found =
+        session.one("SELECT num, settings, entries, next_id, rewrites FROM book WHERE folded = $1", &[&name.to_lowercase()])?;
     book_row_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
 }
 
 /// Returns the row of a book, for [`book_row_of`], and the text of the snapshot that it is read in. Two snapshots of one
 /// text have the same content, because the text names all transactions that are not in it.
 pub fn row_of_book(session: &Session, name: &str) -> Result<(Row, String)> {
-    let sql = "SELECT num, settings, entries, next_id, txid_current_snapshot()::text FROM book WHERE folded = $1";
+    let sql = "SELECT num, settings, entries, next_id, rewrites, txid_current_snapshot()::text FROM book WHERE folded = $1";
     let found = if is_hidden(name) { None } else { session.one(sql, &[&name.to_lowercase()])? };
     let row = found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?;
-    let snapshot = row.try_get(4)?;
+    let snapshot = row.try_get(5)?;
     Ok((row, snapshot))
 }
 
 /// Returns the book of this name, which no other transaction can change, and the number of purges so far.
 pub fn locked_book_row(session: &Session, name: &str) -> Result<(BookRow, i64)> {
-    let sql = "SELECT num, settings, entries, next_id, purges FROM book WHERE folded = $1 FOR UPDATE";
+    let sql = "SELECT num, settings, entries, next_id, rewrites, purges FROM book WHERE folded = $1 FOR UPDATE";
     let found = if is_hidden(name) { None } else { session.one(sql, &[&name.to_lowercase()])? };
     let row = found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?;
-    Ok((book_row_of(&row)?, row.try_get(4)?))
+    Ok((book_row_of(&row)?, row.try_get(5)?))
 }
 
 /// The deleted book of this number, which no other transaction can change.
 pub fn hidden_row(session: &Session, num: i64) -> Result<Option<BookRow>> {
-    let sql = "SELECT num, settings, entries, next_id FROM book WHERE num = $1 AND name LIKE '/%' FOR UPDATE";
+    let sql = "SELECT num, settings, entries, next_id, rewrites FROM book WHERE num = $1 AND name LIKE '/%' FOR UPDATE";
     session.one(sql, &[&num])?.as_ref().map(book_row_of).transpose()
 }
 
@@ -70,14 +71,18 @@ pub fn book_rows(session: &Session) -> Result<Vec<BookRow>> {
 
 /// All books, by name, with those that are deleted.
 pub fn all_book_rows(session: &Session) -> Result<Vec<BookRow>> {
-    session.query("SELECT num, settings, entries, next_id FROM book ORDER BY folded", &[])?.iter().map(book_row_of).collect()
+    session
+        .query("SELECT num, settings, entries, next_id, rewrites FROM book ORDER BY folded", &[])?
+        .iter()
+        .map(book_row_of)
+        .collect()
 }
 
 /// Decodes the row of a book.
 pub fn book_row_of(row: &Row) -> Result<BookRow> {
     let num = row.try_get(0)?;
     let book = serde_json::from_str(row.try_get(1)?).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")))?;
-    Ok(BookRow { num, book, entries: number(row, 2)?, next_id: number(row, 3)? })
+    Ok(BookRow { num, book, entries: number(row, 2)?, next_id: number(row, 3)?, rewrites: number(row, 4)? })
 }
 
 /// The name of a book by its number.

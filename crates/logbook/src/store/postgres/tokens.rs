@@ -143,10 +143,15 @@ pub fn of(row: i64, entry: &Entry, attributes: &[u32]) -> (Vec<i64>, Vec<Box<str
 pub fn is_exact(want: &Want) -> bool {
     match want {
         Want::All | Want::Nothing => true,
-        Want::Phrase(_, words) => words.len() <= 2 || is_whole(words),
+        Want::Phrase(_, words) => is_one_set(words),
         Want::And(wants) | Want::Or(wants) => wants.iter().all(is_exact),
         Want::Not(want) => is_exact(want),
     }
+}
+
+/// Returns whether one set of numbers expresses a phrase.
+pub fn is_one_set(words: &[String]) -> bool {
+    words.len() <= 2 || is_whole(words)
 }
 
 /// Returns whether the words are a whole value, from mark to mark.
@@ -198,7 +203,7 @@ impl IndexQuery {
                 let (mut together, mut parts) = (Vec::new(), Vec::new());
                 for want in wants {
                     match want {
-                        Want::Phrase(column, words) if words.len() <= 2 || is_whole(words) => {
+                        Want::Phrase(column, words) if is_one_set(words) => {
                             together.extend(sets(*column, words).into_iter().flatten());
                         }
                         want => {
@@ -226,8 +231,8 @@ impl IndexQuery {
     }
 }
 
-/// Adds the condition that an entry has at least one number of each set.
-fn sets(column: Column, words: &[String]) -> Vec<Vec<i64>> {
+/// Returns the sets of numbers of a phrase: an entry with the phrase has at least one number of each.
+pub fn sets(column: Column, words: &[String]) -> Vec<Vec<i64>> {
     let kinds: &[&str] = match column {
         Column::Both => &[TEXT, HEAD],
         Column::Text => &[TEXT],
@@ -237,7 +242,7 @@ fn sets(column: Column, words: &[String]) -> Vec<Vec<i64>> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         kinds.iter().map(|kind| number(kind, &words)).collect::<Vec<i64>>()
     };
-    if words.len() <= 2 || is_whole(words) { vec![of(words)] } else { words.windows(2).map(of).collect() }
+    if is_one_set(words) { vec![of(words)] } else { words.windows(2).map(of).collect() }
 }
 
 #[cfg(test)]

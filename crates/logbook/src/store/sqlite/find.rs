@@ -31,6 +31,7 @@ use crate::{
         pool::PooledConnection,
         report::StoreCounts,
         stream::Budget,
+        verdicts::{BookState, VerdictMemory, Verdicts},
     },
     text::MAX_WORD,
 };
@@ -68,7 +69,8 @@ impl SqliteStore {
         let transaction = ReadTransaction::begin(&reader.0.db)?;
         // The first statement takes the snapshot.
         let version = transaction.0.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        let snapshot = Snapshot { db: transaction.0, version, memory: &reader.0.memory, counts: &self.counts };
+        let snapshot =
+            Snapshot { db: transaction.0, version, memory: &reader.0.memory, verdicts: &self.verdicts, counts: &self.counts };
         run(&snapshot, &stop, &watched)
     }
 }
@@ -78,6 +80,7 @@ struct Snapshot<'a> {
     db: &'a Connection,
     version: i64,
     memory: &'a RefCell<SearchMemory<i64>>,
+    verdicts: &'a VerdictMemory,
     counts: &'a StoreCounts,
 }
 
@@ -260,6 +263,10 @@ impl SearchIndex for Snapshot<'_> {
     fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>> {
         let sql = format!("SELECT max(row) FROM entry INDEXED BY entry_late WHERE book = ?1 AND date < ?2 AND {LATE}");
         Ok(self.db.prepare_cached(&sql)?.query_row([book_row.num, before.0], |row| row.get(0))?)
+    }
+
+    fn verdicts(&self, book_row: &BookRow, part: &str) -> Arc<Verdicts> {
+        self.verdicts.of(BookState::of(0, book_row), part)
     }
 
     fn remembered(&self, key: &str) -> Option<Remembered> {

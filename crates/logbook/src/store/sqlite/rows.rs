@@ -20,14 +20,15 @@ pub fn book_row(db: &Connection, name: &str) -> Result<BookRow> {
     if is_hidden(name) {
         return Err(StoreError::NoBook(name.to_owned()));
     }
-    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book WHERE folded = ?1")?;
+    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id, rewrites FROM book WHERE folded = ?1")?;
     let found = query.query_row([name.to_lowercase()], book_row_of).optional()?;
     found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?
 }
 
 /// The deleted book of this number.
 pub fn hidden_row(db: &Connection, num: i64) -> Result<Option<BookRow>> {
-    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book WHERE num = ?1 AND name LIKE '/%'")?;
+    let mut query =
+        db.prepare_cached("SELECT num, settings, entries, next_id, rewrites FROM book WHERE num = ?1 AND name LIKE '/%'")?;
     query.query_row([num], book_row_of).optional()?.transpose()
 }
 
@@ -39,16 +40,16 @@ pub fn book_rows(db: &Connection) -> Result<Vec<BookRow>> {
 
 /// All books, by name, with those that are deleted.
 pub fn all_book_rows(db: &Connection) -> Result<Vec<BookRow>> {
-    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book ORDER BY folded")?;
+    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id, rewrites FROM book ORDER BY folded")?;
     let rows = query.query_map([], book_row_of)?;
     rows.map(|row| row?).collect()
 }
 
 fn book_row_of(row: &Row<'_>) -> rusqlite::Result<Result<BookRow>> {
     let (num, settings): (i64, String) = (row.get(0)?, row.get(1)?);
-    let (entries, next_id) = (row.get::<_, i64>(2)?.max(0) as u64, row.get(3)?);
+    let (entries, next_id, rewrites) = (row.get::<_, i64>(2)?.max(0) as u64, row.get(3)?, row.get::<_, i64>(4)?.unsigned_abs());
     let book = serde_json::from_str(&settings).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")));
-    Ok(book.map(|book| BookRow { num, book, entries, next_id }))
+    Ok(book.map(|book| BookRow { num, book, entries, next_id, rewrites }))
 }
 
 /// The name of a book by its number.

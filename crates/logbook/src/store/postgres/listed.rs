@@ -1,0 +1,148 @@
+//! The rows of a want from the lists in memory, and from the database what came after them.
+
+use std::{rc::Rc, sync::Arc};
+
+use super::{
+    find::Snapshot,
+    lists::{GROWTH, List, Step},
+    row_sets::{RowSet, shape},
+    tokens::spans,
+};
+use crate::{
+    query::candidates::Want,
+    search::Stop,
+    store::{
+        Result,
+        book_row::{BookRow, rows_of},
+        index::{EachRow, SearchEnd},
+        verdicts::BookState,
+    },
+};
+
+/// Number of rows between two checks of the stop signal.
+const STEPS: usize = 1024;
+
+/// The rows of a want up to a row.
+#[derive(Debug)]
+pub struct Listed {
+    rows: RowSet,
+    until: i64,
+}
+
+impl Snapshot<'_> {
+    /// Returns the rows of a want, if the lists of its words are in memory or worth fetching.
+    pub fn listed(&self, book_row: &BookRow, want: &Want) -> Result<Option<Rc<Listed>>> {
+        // After an interruption the statements have another snapshot than the book.
+        if self.version.borrow().is_none() {
+            return Ok(None);
+        }
+        let known = self.listed.borrow().iter().find(|(book, known, _)| (*book, known) == (book_row.num, want)).cloned();
+        if let Some((_, _, known)) = known {
+            return Ok(known);
+        }
+        let made = self.list_all(book_row, want)?.map(Rc::new);
+        self.listed.borrow_mut().push((book_row.num, want.clone(), made.clone()));
+        Ok(made)
+    }
+
+    fn list_all(&self, book_row: &BookRow, want: &Want) -> Result<Option<Listed>> {
+        let Some((shape, sets)) = shape(want) else { return Ok(None) };
+        let state = BookState::of(self.session.made_after(), book_row);
+        // Nothing is fetched if one list is missing in the end.
+        let steps: Vec<Step> = sets.iter().map(|set| self.inner.lists.next_step(state, set)).collect();
+        if steps.iter().any(|step| matches!(step, Step::Skip)) {
+            return Ok(None);
+        }
+        let [first, end] = rows_of(book_row.num);
+        let Some((_, last, _)) = self.extent(book_row, (first, end - 1), true)? else { return Ok(None) };
+        let (mut lists, mut until) = (Vec::with_capacity(sets.len()), last);
+        for (set, step) in sets.iter().zip(steps) {
+            let list = match step {
+                Step::Known(list) if book_row.entries > list.entries + GROWTH => {
+                    let longer = self.continued(&list, set, (book_row.entries, last))?;
+                    self.inner.lists.keep(state, set, usize::MAX, Some(&longer));
+                    longer
+                }
+                Step::Known(list) => list,
+                Step::Fetch(limit) => {
+                    let made = self.fetched(set, (first, last), limit)?;
+                    let made = made.map(|rows| List { rows, until: last, entries: book_row.entries });
+                    self.inner.lists.keep(state, set, limit, made.as_ref());
+                    let Some(made) = made else { return Ok(None) };
+                    made
+                }
+                Step::Skip => return Ok(None),
+            };
+            until = until.min(list.until);
+            lists.push(list.rows);
+        }
+        Ok(Some(Listed { rows: RowSet::new(&shape, &lists), until }))
+    }
+
+    /// Returns the rows between two that have one of these numbers, or `None` if there are more than `limit`.
+    fn fetched(&self, numbers: &[i64], (first, last): (i64, i64), limit: usize) -> Result<Option<Arc<[i64]>>> {
+        // `row + 0`, so that the planner uses the index and does not scan the rows.
+        let sql =
+            "SELECT array_agg(row) FROM (SELECT row FROM word WHERE words && $1 AND row + 0 BETWEEN $2 AND $3 LIMIT $4) AS found";
+        let mut rows = self.rows(sql, &[&numbers, &first, &last, &(limit as i64 + 1)])?;
+        rows.sort_unstable();
+        Ok((rows.len() <= limit).then(|| rows.into()))
+    }
+
+    /// Returns a list with the rows after it up to the book's last one.
+    fn continued(&self, list: &List, numbers: &[i64], (entries, last): (u64, i64)) -> Result<List> {
+        let first = list.until + 1;
+        let sql = "SELECT array_agg(row) FROM word WHERE words && $1 AND words && $2 AND row + 0 BETWEEN $3 AND $4";
+        let mut more = self.rows(sql, &[&numbers, &spans(first, last), &first, &last])?;
+        more.sort_unstable();
+        Ok(List { rows: list.rows.iter().copied().chain(more).collect(), until: last, entries })
+    }
+
+    /// Calls back for the rows between two, in order. Returns false, without a call, if there are too many after the lists.
+    pub fn each_listed(
+        &self,
+        (book_row, want, listed): (&BookRow, &Want, &Listed),
+        rows: (i64, i64),
+        descending: bool,
+        stop: &Stop,
+        act: EachRow<'_>,
+    ) -> std::result::Result<bool, SearchEnd> {
+        let Some((first, last, _)) = self.extent(book_row, rows, descending)? else { return Ok(true) };
+        let begin = first.max(listed.until + 1);
+        let after = if begin <= last { self.ask(want, (begin, last), descending)? } else { Rc::default() };
+        if after.len() as i64 >= super::find::ROWS {
+            return Ok(false);
+        }
+        if descending && !each(&after, act)? {
+            return Ok(true);
+        }
+        let last = last.min(listed.until);
+        let (mut from, mut steps) = (if descending { last } else { first }, 0);
+        while let Some(row) = listed.rows.nearest(from, descending).filter(|row| (first..=last).contains(row)) {
+            if !act(row)? {
+                return Ok(true);
+            }
+            from = if descending { row - 1 } else { row + 1 };
+            steps += 1;
+            if steps % STEPS == 0
+                && let Some(why) = stop.reason()
+            {
+                return Err(SearchEnd::Stopped(why.into()));
+            }
+        }
+        if !descending {
+            each(&after, act)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Calls back for these rows; returns false if a call ended it.
+fn each(rows: &[i64], act: EachRow<'_>) -> std::result::Result<bool, SearchEnd> {
+    for &row in rows {
+        if !act(row)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
