@@ -55,6 +55,7 @@ mod row_sets;
 mod rows;
 mod session;
 mod signing;
+mod snapshot;
 mod tables;
 mod tls;
 mod tokens;

@@ -1,4 +1,4 @@
-//! Which entries match a part of a query that the index does not decide, kept for further searches with that part.
+//! Verdicts on entries: results of parts of queries that the index does not decide, kept for further searches with such a part.
 //!
 //! A regular expression, or a phrase of more than two words in PostgreSQL, is checked against the entries themselves. The
 //! next page, the count, and the same search with one more word check the same entries again. A verdict stays true as long

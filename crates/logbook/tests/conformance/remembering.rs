@@ -90,7 +90,8 @@ struct Known {
 }
 
 /// Texts with words that are frequent enough for a list of their own, and expressions that are checked in the entries.
-const LASTING: [(&str, fn(&str) -> bool); 7] = [
+type Matches = fn(&str) -> bool;
+const LASTING: [(&str, Matches); 7] = [
     ("beam", |text| text.contains("beam")),
     ("beam -lost", |text| text.contains("beam") && !text.contains("lost")),
     ("key OR stable", |text| text.contains("key") || text.contains("stable")),
@@ -119,7 +120,7 @@ fn compare(store: &dyn Store, book: &str, known: &[Known], after: &str) {
     }
 }
 
-/// What searches found out about entries stays only while the entries stay.
+/// Lists and verdicts of earlier searches end when entries change.
 pub fn words_and_verdicts_are_remembered_until_entries_change(store: &dyn Store) {
     let books = ["A", "B"];
     for book in books {

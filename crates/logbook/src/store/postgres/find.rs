@@ -4,7 +4,6 @@
 
 use std::{
     cell::RefCell,
-    rc::Rc,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -14,11 +13,11 @@ use tampu_types::Time;
 use super::{
     PostgresStore,
     database::{Database, SnapshotVersion},
-    listed::Listed,
     rank,
     rows::{book_row_of, book_rows, each_entry, load, number, row_of_book},
-    session::{Session, Values},
-    tokens::{is_exact, of_tag, question, spans},
+    session::Session,
+    snapshot::{FIRST_SPAN, ROWS, SMALL, Snapshot, together},
+    tokens::{is_exact, of_tag},
 };
 use crate::{
     entry::{Entry, EntryRef},
@@ -37,18 +36,10 @@ use crate::{
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Number of entries in the newest span that is queried. Each further span has twice as many up to [`MUCH_WIDER`] times
-/// as many, so that it has about [`AIM`] rows if they are as frequent as before. Rejected: a wider first span for searches
-/// that are counted, because it returns twice the rows that a count of a frequent word needs.
-pub const FIRST_SPAN: usize = 512;
+/// Each span has twice as many entries as the one before, up to so many times as many, so that it has about [`AIM`] rows if
+/// they are as frequent as before.
 const MUCH_WIDER: usize = 512;
 const AIM: usize = 1024;
-/// Number of answers of the index that a search remembers.
-const ANSWERS: usize = 4;
-/// A book with at most this number of entries is queried as a whole.
-const SMALL: u64 = 2048;
-/// Maximum number of rows in one response.
-pub const ROWS: i64 = 4096;
 /// Number of positions along an order in the first response.
 const PLACES: i64 = 64;
 /// The condition that an entry's row is of a later second than its date, as in the index `entry_late`.
@@ -82,14 +73,7 @@ impl PostgresStore {
         let session = self.0.searchers.get()?;
         let watching = self.0.watch.over(&session, &stop);
         session.batch(BEGIN)?;
-        let snapshot = Snapshot {
-            session: &session,
-            inner: &self.0,
-            version: RefCell::default(),
-            answers: RefCell::default(),
-            extents: RefCell::default(),
-            listed: RefCell::default(),
-        };
+        let snapshot = Snapshot::new(&session, &self.0);
         let found = run(&snapshot, &stop, watching.watched());
         drop(watching);
         let ended = session.batch("COMMIT");
@@ -102,27 +86,6 @@ impl PostgresStore {
 fn is_cancelled(error: &StoreError) -> bool {
     matches!(error, StoreError::Postgres(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED))
 }
-
-/// A transaction with a consistent snapshot. A page and its count begin with the same questions to the index, which are
-/// asked once.
-pub struct Snapshot<'a> {
-    pub session: &'a Session,
-    pub inner: &'a Database,
-    /// Known with the first book, until a statement is interrupted.
-    pub version: RefCell<Option<SnapshotVersion>>,
-    /// The first answers of the index, at most [`ANSWERS`].
-    answers: RefCell<Vec<(IndexAsked, Rc<[i64]>)>>,
-    extents: RefCell<Vec<(ExtentAsked, Option<Extent>)>>,
-    /// Wants in a book, with their rows if those are listed.
-    pub listed: RefCell<Vec<(i64, Want, Option<Rc<Listed>>)>>,
-}
-
-/// A question to the index: what is wanted, between which rows, and whether the last rows come first.
-type IndexAsked = (Want, (i64, i64), bool);
-/// Two rows, and whether the last rows come first.
-type ExtentAsked = (i64, i64, bool);
-/// The first and last row between two, and the end of the nearest entries if there are more than a first span has.
-type Extent = (i64, i64, Option<i64>);
 
 impl SearchIndex for Snapshot<'_> {
     const TOGETHER: usize = 128;
@@ -404,91 +367,6 @@ impl Snapshot<'_> {
             }
         }
     }
-
-    /// Returns the first and the last row between two, and about where the first span of the nearest entries ends if there
-    /// are more.
-    pub fn extent(&self, book_row: &BookRow, (first, last): (i64, i64), descending: bool) -> Result<Option<Extent>> {
-        let asked = (first, last, descending);
-        if let Some((_, known)) = self.extents.borrow().iter().find(|(known, _)| *known == asked) {
-            return Ok(*known);
-        }
-        let ends =
-            "(SELECT min(row) FROM entry WHERE row BETWEEN $1 AND $2), (SELECT max(row) FROM entry WHERE row BETWEEN $1 AND $2)";
-        // After many posts the last of them would all lie after the last milestone.
-        let known = self.inner.milestones_of(book_row).filter(|known| known.entries.abs_diff(book_row.entries) <= SMALL);
-        let found = if let Some(milestones) = known {
-            let version = self.version.borrow();
-            let remembered = version.as_ref().and_then(|version| self.inner.memory.lock().ends(version, (first, last)));
-            let ends = match remembered {
-                Some(ends) => ends,
-                None => {
-                    let row = self.session.one(&format!("SELECT {ends}"), &[&first, &last])?;
-                    let ends = row.map(|row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?;
-                    let ends = ends.and_then(|(first, last): (Option<i64>, Option<i64>)| first.zip(last));
-                    if let Some(version) = &*version {
-                        self.inner.memory.lock().keep_ends(version, (first, last), ends);
-                    }
-                    ends
-                }
-            };
-            let edge = |from| milestones.step(from, FIRST_SPAN, descending);
-            ends.map(|(first, last)| (first, last, edge(if descending { last } else { first })))
-        } else {
-            let down = if descending { "DESC" } else { "ASC" };
-            let sql = format!(
-                "SELECT {ends}, (SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} OFFSET $3 LIMIT 1)"
-            );
-            let row = self.session.one(&sql, &[&first, &last, &(FIRST_SPAN as i64)])?;
-            let found =
-                row.map(|row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).transpose()?;
-            found.and_then(|(first, last, edge): (Option<i64>, Option<i64>, _)| Some((first?, last?, edge)))
-        };
-        self.extents.borrow_mut().push((asked, found));
-        Ok(found)
-    }
-
-    pub fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Rc<[i64]>> {
-        let known = self
-            .answers
-            .borrow()
-            .iter()
-            .find(|((known, rows, down), _)| (*rows, *down) == ((first, last), descending) && known == want)
-            .map(|(_, rows)| rows.clone());
-        if let Some(rows) = known {
-            return Ok(rows);
-        }
-        let question = question(want, spans(first, last));
-        let (at, down) = (question.lists.len(), if descending { "DESC" } else { "ASC" });
-        // `row + 0`, so that the planner uses the index and does not scan the rows.
-        let sql = together(&format!(
-            "SELECT row FROM word WHERE {} AND row + 0 BETWEEN ${} AND ${} ORDER BY row + 0 {down} LIMIT {ROWS}",
-            question.condition,
-            at + 1,
-            at + 2
-        ));
-        let mut values: Vec<&(dyn postgres::types::ToSql + Sync)> = Vec::with_capacity(at + 2);
-        values.extend(question.lists.iter().map(|list| list as &(dyn postgres::types::ToSql + Sync)));
-        values.extend([&first as &(dyn postgres::types::ToSql + Sync), &last]);
-        let rows: Rc<[i64]> = self.rows(&sql, &values)?.into();
-        let mut answers = self.answers.borrow_mut();
-        if answers.len() < ANSWERS {
-            answers.push(((want.clone(), (first, last), descending), rows.clone()));
-        }
-        Ok(rows)
-    }
-
-    /// The numbers of a statement made by [`together`].
-    pub fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<i64>> {
-        let row = self.session.one(sql, values)?;
-        let rows: Option<Vec<i64>> = row.map_or(Ok(None), |row| row.try_get(0))?;
-        Ok(rows.unwrap_or_default())
-    }
-}
-
-/// Makes a statement that returns a column of numbers as one array, in their order. Thousands of rows cost both ends
-/// more than the search for them.
-fn together(sql: &str) -> String {
-    format!("SELECT array_agg(row) FROM ({sql}) AS found")
 }
 
 /// The vocabulary of the database.

@@ -3,9 +3,9 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
-    find::Snapshot,
     lists::{GROWTH, List, Step},
-    row_sets::{RowSet, shape},
+    row_sets::{Listed, RowSet, shape},
+    snapshot::{ROWS, Snapshot},
     tokens::spans,
 };
 use crate::{
@@ -21,13 +21,6 @@ use crate::{
 
 /// Number of rows between two checks of the stop signal.
 const STEPS: usize = 1024;
-
-/// The rows of a want up to a row.
-#[derive(Debug)]
-pub struct Listed {
-    rows: RowSet,
-    until: i64,
-}
 
 impl Snapshot<'_> {
     /// Returns the rows of a want, if the lists of its words are in memory or worth fetching.
@@ -110,7 +103,7 @@ impl Snapshot<'_> {
         let Some((first, last, _)) = self.extent(book_row, rows, descending)? else { return Ok(true) };
         let begin = first.max(listed.until + 1);
         let after = if begin <= last { self.ask(want, (begin, last), descending)? } else { Rc::default() };
-        if after.len() as i64 >= super::find::ROWS {
+        if after.len() as i64 >= ROWS {
             return Ok(false);
         }
         if descending && !each(&after, act)? {

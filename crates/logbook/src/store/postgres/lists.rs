@@ -27,7 +27,7 @@ const ROWS: usize = 6_000_000;
 /// The rows of a book's entries that have one of some numbers.
 #[derive(Debug, Clone)]
 pub struct List {
-    /// Sorted.
+    /// In ascending order.
     pub rows: Arc<[i64]>,
     /// The book's last row when the list was made, and the number of its entries.
     pub until: i64,
@@ -49,10 +49,11 @@ pub enum Step {
 struct Slot {
     state: BookState,
     list: Option<List>,
-    /// Whether it was needed before in this state, with more than [`FEW`] rows.
+    /// True if it was needed before in this state, with more than [`FEW`] rows.
     is_needed: bool,
-    /// Whether it had more rows than these limits, in this state or before.
+    /// True if it had more than [`FEW`] rows, in this state or before.
     is_long: bool,
+    /// True if it had more than [`MOST`].
     is_too_long: bool,
     used: u64,
 }

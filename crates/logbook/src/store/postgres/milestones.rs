@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{
     database::{Database, Milestones},
-    find::FIRST_SPAN,
     session::Session,
+    snapshot::FIRST_SPAN,
 };
 use crate::store::{
     Result,

@@ -116,6 +116,13 @@ impl RowList {
     }
 }
 
+/// The rows of a want up to a row.
+#[derive(Debug)]
+pub struct Listed {
+    pub rows: RowSet,
+    pub until: i64,
+}
+
 /// Rows that match a want.
 #[derive(Debug)]
 pub enum RowSet {
