@@ -2,10 +2,11 @@
 """Forms of ELOG's pages in a real browser: Debian's Chromium, driven by Playwright.
 
 Pictures that are pasted, files that are dropped, several at once; drafts that outlive a session; who else edits; choices that change
-the form; previews; and the same form without scripts.
+the form; dates in one field; previews; submit pages; guests of one address; and the same form without scripts.
 """
 
 import os
+import re
 import shutil
 import sys
 
@@ -14,7 +15,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from hub import Place, check, until
 from playwright.sync_api import expect, sync_playwright
 
-CFG = """[Shift]
+CFG = """[global]
+Time format = %d.%m.%Y um %H:%M:%S
+[Open]
+Attributes = Author, When, Subject
+Type When = datetime
+Submit page = done.html
+[Shift]
 Attributes = Author, Type, System, Subject
 Required Attributes = Author
 Options Type = Routine{a}, Problem{b}
@@ -85,8 +92,11 @@ def main():
     try:
         with open(os.path.join(place.directory, "elogd.cfg"), "w", encoding="utf-8") as file:
             file.write(CFG)
+        with open(os.path.join(place.directory, "done.html"), "w", encoding="utf-8") as file:
+            file.write("<h1>Thank you</h1>")
         logbooks = os.path.join(place.directory, "logbooks")
-        os.makedirs(os.path.join(logbooks, "Shift"))
+        for book in ["Open", "Shift"]:
+            os.makedirs(os.path.join(logbooks, book))
         place.up("--book-listen", "127.0.0.1:0")
         site = until("the address", lambda: next((word for word in place.said().split() if word.startswith("http://") and "/elog/" in word), None))
         site = site.rstrip(".,") if site.endswith((".", ",")) else site
@@ -97,6 +107,7 @@ def main():
             program = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
             browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
             run(browser, site)
+            run_guests(browser, site)
             browser.close()
     finally:
         place.close()
@@ -143,7 +154,7 @@ def run(browser, site):
     page.goto(f"{site}Shift/?cmd=New")
     page.fill("[name=Subject]", "long story")
     page.fill("textarea[name=Text]", "once upon a time")
-    says(page, ".note.live", "Draft saved")
+    says(page, ".note.live", re.compile(r"Draft saved at \d\d\.\d\d\.\d{4} um \d\d:\d\d:\d\d$"))
     zoe.clear_cookies()
     page.fill("textarea[name=Text]", "once upon a time, there was a magnet")
     says(page, ".note.live", "The draft is not saved")
@@ -198,6 +209,53 @@ def run(browser, site):
     # The browser reports refused requests of its own: the answers above with status 403, 409 and 422.
     faults = [fault for fault in faults if "status of 4" not in fault]
     check(f"no script failed and the policy forbade nothing: {faults}", not faults)
+
+
+def run_guests(browser, site):
+    faults = []
+
+    def guest(**options):
+        page = browser.new_context(**options).new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: dialog.accept())
+        return page
+
+    print("a date is one field, and a submit page follows a new entry")
+    page = guest()
+    page.goto(f"{site}Open/?cmd=New")
+    check("the separate fields are hidden", not page.is_visible("[name=y1]") and page.locator("input[type=datetime-local]").count() == 1)
+    page.fill("[name=Author]", "Ada")
+    page.fill("input[type=datetime-local]", "2026-02-03T04:05:06")
+    page.fill("textarea[name=Text]", "from a guest")
+    page.click("button[value=Submit]")
+    page.wait_for_selector("h1:text-is('Thank you')")
+    page.goto(f"{site}Open/1")
+    check("the entry has the date", page.locator("td.attribvalue:text-is('03.02.2026 um 04:05:06')").count() == 1)
+    plain = guest(java_script_enabled=False)
+    plain.goto(f"{site}Open/?cmd=New")
+    for name, value in [("Author", "Ada"), ("y1", "2026"), ("m1", "2"), ("d1", "4"), ("h1", "5"), ("n1", "6"), ("c1", "7")]:
+        plain.fill(f"[name={name}]", value)
+    plain.click("button[value=Submit]")
+    plain.wait_for_selector("h1:text-is('Thank you')")
+    plain.goto(f"{site}Open/2")
+    check("without a script, too", plain.locator("td.attribvalue:text-is('04.02.2026 um 05:06:07')").count() == 1)
+
+    print("guests of one address learn of each other")
+    looked = lambda response: response.request.method == "POST" and response.ok
+    for _ in range(2):
+        with page.expect_response(looked):
+            page.goto(f"{site}Open/1?cmd=Edit")
+        check("a guest alone, also after a reload", page.inner_text(".warning.live >> nth=0") == "" and page.locator(".warning.live:has-text('edits')").count() == 0)
+    check("the field has the date", page.input_value("input[type=datetime-local]") == "2026-02-03T04:05:06")
+    other = guest()
+    other.goto(f"{site}Open/1?cmd=Edit")
+    says(other, ".warning.live", "somebody at 127.0.0.1")
+    says(page, ".warning.live", "somebody at 127.0.0.1")
+    page.fill("input[type=datetime-local]", "")
+    page.click("button[value=Submit]")
+    page.wait_for_selector(".entryhead")
+    check("an emptied date is none", page.locator("td.attribvalue:has-text('2026')").count() == 0)
+    check(f"no script failed: {faults}", not faults)
 
 
 main()

@@ -209,6 +209,7 @@ class Looked:
         page.wait_for_selector(".entryhead")
         check("the page after a post names the recipients of its mails", "kim@example.org" in page.text_content("body"))
         until("the mail arrives", lambda: any(mail["Subject"] == "Water leak at rack 12" or "Water leak" in str(mail) for mail in inbox.mails))
+        self.tests_a_rule(page, inbox)
         for name, address in [
             ("books", ""), ("list", "Shift/"), ("list-full", "Shift/?mode=Full&npp=3"), ("list-threads", "Shift/?mode=Threaded"), ("entry", "Shift/1"),
             ("form", "Shift/?cmd=New"), ("form-edit", "Shift/2?cmd=Edit"), ("form-reply", "Shift/1?cmd=Reply"), ("find", "Shift/?cmd=Find"),
@@ -235,6 +236,21 @@ class Looked:
         page = zoe.new_page()
         page.set_content(html.get_content())
         self.look(page, width, "mail")
+
+    def tests_a_rule(self, page, inbox):
+        """Adds a rule for mails, presses its button Test, and removes the rule."""
+        is_test = lambda mail: mail["Subject"] == "Test of a rule of the logbook" and "zoe@example.org" in mail["To"]
+        before = sum(map(is_test, inbox.mails))
+        page.goto(f"{self.site}Shift/?cmd=Config")
+        page.fill("input[name=query]", "interlock")
+        page.click("button:text-is('Add')")
+        page.click("form:has-text('interlock') button:text-is('Test')")
+        page.wait_for_selector(".done:has-text('A test was sent')")
+        until("the mail of the test arrives", lambda: sum(map(is_test, inbox.mails)) == before + 1)
+        check("the mail names its rule", any("interlock" in mail.get_content() for mail in inbox.mails if is_test(mail)))
+        page.click("form:has-text('interlock') button:text-is('Remove')")
+        page.wait_for_selector(".done")
+        check("the rule is removed", page.locator("form:has-text('interlock')").count() == 0)
 
     def look(self, page, width, name, screen=True):
         """Takes a picture and notes what is wrong."""

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use crate::config::ElogConfig;
 
 /// Returns a text as a value of TOML.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();
     format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -2,6 +2,9 @@
 
 pub use tampu_logbook::book::elog_options::leading_number;
 
+/// The value of a parameter that stands for all values, or all days, in the addresses of ELOG's forms.
+pub const ALL: &str = "_all_";
+
 /// Spans of time that a list can go back, by ELOG's names in its forms.
 pub const SPANS: [(i64, &str); 7] =
     [(1, "Day"), (3, "3 Days"), (7, "Week"), (31, "Month"), (92, "3 Months"), (182, "6 Months"), (364, "Year")];

@@ -308,6 +308,11 @@ pub fn stored(store: &(impl Records + ?Sized), name: &str) -> Result<Option<Vec<
     Ok(record.and_then(|record| STANDARD.decode(record.value["base64"].as_str()?).ok()))
 }
 
+/// Returns true if an import has stored a file.
+pub fn is_stored(store: &(impl Records + ?Sized), name: &str) -> Result<bool, StoreError> {
+    Ok(store.record(KIND, name)?.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

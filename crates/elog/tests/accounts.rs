@@ -7,6 +7,10 @@ mod desk;
 
 use accounts::{CFG, PASSWORD, Visitors};
 use http::StatusCode;
+use tampu_elog::{
+    config, site_record,
+    site_zone::{self, DatesOfZone, SourceZone},
+};
 use tampu_logbook::{
     book::EntryAttribute,
     entry::{Content, NewEntry},
@@ -208,6 +212,21 @@ fn an_administrator_approves_a_registration() {
     assert_eq!(site.send("/", &[("cmd", "Users"), ("act", "refuse"), ("registration", &other)]).status, StatusCode::FOUND);
     assert_eq!(site.people.registrations().unwrap(), []);
     assert_eq!(site.people.log_in("max", PASSWORD, site.desk.caller.from).unwrap().0.full_name, "Max");
+}
+
+#[test]
+fn the_time_of_a_registration_is_the_sites() {
+    let mut site = Visitors::new(CFG);
+    let zone = SourceZone::chosen("+05:30").unwrap();
+    site_zone::store(&*site.desk.store, &zone, DatesOfZone::default()).unwrap();
+    let config = config::parse(b"[global]\nTime format = %d.%m.%Y um %H:%M\n[Asked]\n");
+    site_record::store(&*site.desk.store, &config).unwrap();
+    register(&site, "/Asked/", "max", "Max", "max@example.org", PASSWORD);
+    let at = site.people.registrations().unwrap()[0].at;
+    let local = zone.zone().write(at, 0, "%d.%m.%Y um %H:%M");
+    site.enter("root");
+    let page = site.desk.get("/?cmd=Users").text();
+    assert!(page.contains(&format!("<td>{local}</td>")), "{local}: {page}");
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn registrations_are_mailed() {
     let text = office.mail().1.replace("=\r\n", "").replace("=3D", "=");
     let link = text.lines().find_map(|line| line.strip_prefix(URL).filter(|rest| rest.starts_with("/?approval="))).unwrap();
     let page = office.visitors.desk.get(link).text();
-    assert!(page.contains("four@example.org") && page.contains("value=\"approve\""), "{page}");
+    assert!(page.contains("<th>Time</th>") && page.contains("four@example.org") && page.contains("value=\"approve\""), "{page}");
     assert_eq!(office.visitors.desk.get(&format!("{}x", &link[..link.len() - 1])).status, StatusCode::NOT_FOUND);
     assert!(office.visitors.send(&link.replace("=", "=a"), &[("act", "approve")]).status == StatusCode::NOT_FOUND);
     assert_eq!(office.visitors.people.registrations().unwrap().len(), 2);

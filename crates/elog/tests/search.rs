@@ -320,6 +320,8 @@ fn last_default_holds_unless_a_range_is_given() {
         ("/b/page1", vec![2]),
         ("/b/?Subject=.", vec![2]),
         ("/b/?last=0", vec![1, 2]),
+        ("/b/?last=_all_", vec![1, 2]),
+        ("/b/?last=_all_&Subject=_all_", vec![1, 2]),
         ("/b/?last=9999", vec![1, 2]),
         ("/b/?ya=2019", vec![1, 2]),
         ("/b/page", vec![1, 2]),
@@ -339,7 +341,19 @@ fn last_default_holds_unless_a_range_is_given() {
     site.store.put_book(&book).unwrap();
     let page = site.get("/b/").page();
     assert_eq!(page.one("div.told span.note").text(), "Of the last 31 days. Show older");
-    assert_eq!(page.one("div.told span.note").one("a").get("href"), "./?last=0");
+    assert_eq!(page.one("div.told span.note").one("a").get("href"), "./?last=_all_");
+    for path in ["/b/?cmd=Find&last=_all_", "/b/?cmd=Find&last=0", "/b/?last=_all_"] {
+        book.elog.push(("Quick filter".to_owned(), "Date, Subject".to_owned()));
+        site.store.put_book(&book).unwrap();
+        let page = site.get(path).page();
+        let last = page.one("select[name=last]");
+        assert_eq!(
+            (last.one("option[selected]").get("value"), last.one("option[selected]").text()),
+            ("_all_", "-- all --".to_owned()),
+            "{path}"
+        );
+    }
+    assert_eq!(site.get("/b/?Subject=_all_").page().one("form.quickfilter input[name=Subject]").get("value"), "");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tampu_elog::{
 };
 use tampu_logbook::{
     entry::{Entry, EntryRef},
-    people::{People, Right, registry::Settings},
+    people::{People, Right, registry::Settings, user::User},
     store::{Drafts, Entries, StoreError},
 };
 
@@ -137,6 +137,24 @@ fn a_site_without_users_offers_no_log_out() {
     let site = Site::new(store.clone(), SiteConfig::default()).with_people(people);
     let page = Desk { dir, store, site, caller, headers }.get("/Shift/").text();
     assert!(page.contains("the owner: there are no users") && !page.contains("Log out"), "{page}");
+}
+
+#[test]
+fn visitors_of_a_site_without_users_hear_of_it_where_they_would_log_in() {
+    let Desk { dir, store, headers, .. } = Desk::new(CFG);
+    let people = std::sync::Arc::new(People::new(store.clone(), Settings::default()).unwrap());
+    let site = Site::new(store.clone(), SiteConfig::default()).with_people(people.clone());
+    let desk = Desk { dir, store, site, caller: caller("", &[Right::Read], &["Shift"]), headers };
+    let note = "there are no users";
+    for uri in ["/", "/Shift/"] {
+        let page = desk.get(uri).text();
+        assert!(!page.contains(note) && page.contains("?cmd=Login"), "{uri}: {page}");
+    }
+    for uri in ["/?cmd=Login", "/Shift/?cmd=Login", "/Shift/?cmd=Config"] {
+        assert!(desk.get(uri).text().contains(note), "{uri}");
+    }
+    people.add_user(User::new("zoe")).unwrap();
+    assert!(!desk.get("/Shift/?cmd=Login").text().contains(note));
 }
 
 #[test]

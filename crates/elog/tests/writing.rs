@@ -12,10 +12,12 @@ use support::html;
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, Book, EntryAttribute},
     entry::{Change, Content, Encoding, EntryRef, NewEntry},
+    people::Right,
     store::{Drafts, Entries, PagePart},
 };
 
-const CFG: &str = "[b]\nAttributes = Author, Subject\nRequired Attributes = Author\nAllowed encoding = 7\n";
+const CFG: &str =
+    "[b]\nAttributes = Author, Subject\nRequired Attributes = Author\nAllowed encoding = 7\nTime format = at %H:%M on %d.%m.%Y\n";
 
 /// A site whose visitor uses a browser.
 fn desk(cfg: &str) -> Desk {
@@ -72,7 +74,11 @@ fn drafts_outlive_the_session_and_are_offered_where_they_belong() {
     let id = send(&desk, &[("cmd", "Submit"), ("Author", "Zoe"), ("Text", "one")]).id().to_string();
     // A script gets the number; a page without scripts the form again.
     let kept = send(&desk, &[("cmd", "Save"), ("scripted", "1"), ("edit_id", &id), ("Author", "Zoe"), ("Text", "two")]);
-    let number = kept.text().strip_prefix("OK ").unwrap().to_owned();
+    let kept = kept.text();
+    let (number, note) = kept.strip_prefix("OK ").unwrap().split_once('\n').unwrap();
+    let (number, time) = (number.to_owned(), note.strip_prefix("Draft saved at ").unwrap());
+    let saved = desk.store.drafts("zoe").unwrap()[0].saved;
+    assert_eq!(time, tampu_elog::pages::Zone::default().write(saved, 0, "at %H:%M on %d.%m.%Y"));
     let again = send(&desk, &[("cmd", "Save"), ("draft_id", &number), ("edit_id", &id), ("Author", "Zoe"), ("Text", "three")]);
     let page = html::parse(&again.text());
     assert_eq!(page.one("form.entry [name=draft_id]").get("value"), number);
@@ -163,6 +169,18 @@ fn a_form_learns_who_else_edits_and_that_the_entry_has_changed() {
         format!("cmd=Editing&edit_id={id}").as_bytes(),
     );
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
+}
+
+#[test]
+fn guests_of_one_address_learn_of_each_other() {
+    let desk = desk(CFG);
+    let id = send(&desk, &[("cmd", "Submit"), ("Author", "Zoe"), ("Text", "one")]).id().to_string();
+    let guest = Desk { caller: caller("", &[Right::Read, Right::Write, Right::EditAny], &["b"]), ..desk };
+    let ask = |tab: &str| send(&guest, &[("cmd", "Editing"), ("edit_id", &id), ("form_key", tab)]).text();
+    assert_eq!(ask("1a"), "0");
+    assert_eq!(ask("1a"), "0", "the same tab");
+    assert_eq!(ask("2b"), "0\nsomebody at 127.0.0.1");
+    assert_eq!(ask("1a"), "0\nsomebody at 127.0.0.1");
 }
 
 #[test]

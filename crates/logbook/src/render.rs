@@ -14,6 +14,7 @@ use tampu_workers::Stop;
 use crate::{elcode, entry::Encoding};
 
 pub mod cache;
+pub mod inputs;
 mod measure;
 
 /// Bytes of a text that is shown with its marks. A longer one is shown as source, which costs little.
@@ -51,10 +52,9 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         .add_tag_attributes("font", ["color", "face", "size"])
         .add_tag_attributes("table", ["border", "cellpadding", "cellspacing"])
         .add_tag_attributes("code", ["class"])
-        // The boxes of Markdown's task lists, which cannot be ticked.
+        // The boxes of task lists, which cannot be ticked. Other fields are removed afterwards.
         .add_tag_attributes("input", ["type", "checked", "disabled"])
         .set_tag_attribute_value("input", "disabled", "")
-        .set_tag_attribute_value("input", "type", "checkbox")
         .filter_style_properties(HashSet::from(STYLES))
         // A reference to a file that is not stored yet: a form's script shows it in a preview.
         .url_schemes(HashSet::from(["http", "https", "mailto", "elog", "attachment"]))
@@ -71,6 +71,7 @@ fn attribute_value<'a>(element: &str, attribute: &str, value: &'a str) -> Option
         "style" if lower.contains("url(") || lower.contains("expression") || lower.contains('\\') => None,
         "class" if element != "code" || !value.starts_with("language-") => None,
         "src" if commands(value) => None,
+        "type" => inputs::box_type(value),
         _ => Some(Cow::Borrowed(value)),
     }
 }
@@ -138,7 +139,11 @@ pub fn html_until(encoding: Encoding, text: &str, entry: EntryLink<'_>, stop: &S
     };
     let is_bounded = measure::is_bounded(&raw, stop);
     go_on()?;
-    Ok(if is_bounded { CLEANER.clean(&raw).to_string() } else { SHOWN_AS_TEXT.to_owned() + &as_written(text) })
+    Ok(if is_bounded {
+        inputs::without_fields(CLEANER.clean(&raw).to_string())
+    } else {
+        SHOWN_AS_TEXT.to_owned() + &as_written(text)
+    })
 }
 
 /// Renders a text as its source.
@@ -184,6 +189,32 @@ mod tests {
         let link = shown(Encoding::ElCode, "elog:12 [url=https://a.b/]c[/url]");
         assert!(link.contains("href=\"../12\"") && link.contains("href=\"https://a.b/\""), "{link}");
         assert!(shown(Encoding::Markdown, "|a|b|\n|-|-|\n|1|2|").contains("<td>1</td>"));
+    }
+
+    #[test]
+    fn a_field_is_a_box_or_is_left_out() {
+        let ticked = "<input type=\"checkbox\" checked=\"\" disabled=\"\">";
+        for (text, expected) in [
+            ("a <input> b", "a  b"),
+            ("<input type=text name=\"a\" value=\"b\">c", "c"),
+            ("<input type=password>", ""),
+            ("<input type=radio checked>", ""),
+            ("<input type=submit value=\"type=&quot;checkbox&quot;\">", ""),
+            ("<input title=' type=\"checkbox\"'>", ""),
+            ("<input type=CheckBox checked>", ticked),
+            ("<p title=\"<input\">c</p>", "<p title=\"&lt;input\">c</p>"),
+        ] {
+            let shown = shown(Encoding::Html, text);
+            let same = |html: &str| {
+                let mut parts: Vec<_> =
+                    html.split_inclusive([' ', '>']).map(|part| part.trim_matches([' ', '>']).to_owned()).collect();
+                parts.sort();
+                parts
+            };
+            assert_eq!(same(&shown), same(expected), "{text}: {shown}");
+        }
+        let list = shown(Encoding::Markdown, "- [x] done <input name=a>\n- [ ] open\n");
+        assert_eq!((list.matches("<input").count(), inputs::inputs(&list).len()), (2, 2), "{list}");
     }
 
     #[test]

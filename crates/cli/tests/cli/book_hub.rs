@@ -171,7 +171,16 @@ fn users_are_looked_after_in_a_directory_and_over_http() {
         let given = book(b"", &["users", "role", "Shift", "group:ops", "read", "write"]).ok().out;
         assert!(given.contains("group:ops: read write"), "{given}");
         assert!(book(b"", &["users", "role", "Shift", "group:ops", "fly"]).err.contains("unknown right 'fly'"));
-        assert!(book(b"", &["users", "policy", "Shift", "--own-within", "30m"]).ok().out.contains("30 minutes"));
+        book(b"Attributes = Author\nRestrict edit time = 4\n", &["config", "edit", "Shift", "-"]).ok();
+        let limited = "for 4 hours ('Restrict edit time'), by administrators of the logbook at any time\n";
+        let shown = book(b"", &["users", "role", "Shift"]).ok().out;
+        assert!(shown.contains(&format!("entries can be changed {limited}")), "{shown}");
+        let shown = book(b"", &["users", "policy", "Shift", "--own-within", "30m"]).ok().out;
+        assert!(shown.contains("for 30 minutes, and no longer than") && shown.ends_with(limited), "{shown}");
+        assert_eq!(
+            book(b"", &["users", "role", "Shift", "--json"]).ok().json().last().unwrap()["restrict_edit_hours"],
+            json!(4.0)
+        );
         assert!(!book(b"", &["users", "role", "Shift", "group:ops", "none"]).ok().out.contains("group:ops"));
         let token = book(b"", &["users", "token", "make", "robot", "--good-for", "1h", "--book", "Shift"]).ok().out;
         assert!(token.starts_with("tampu_") && token.trim().len() == 70, "{token}");
@@ -197,6 +206,9 @@ fn registrations_are_approved_and_refused_by_command() {
     site.tampu(&["book", "import-elog", "elog", "--elog-config", &config]).ok();
     site.tampu_reading(b"correct horse\n", &["book", "users", "add", "root", "--admin"]).ok();
     let hub = site.hub(&[]);
+    // The log of requests is off, and a search for it says so.
+    let none = site.tampu(&["log", "query", "--logger", "access"]);
+    assert!(none.err.contains("access_log = true"), "{none:?}");
     let url = place(&site).0;
     let register = |login: &str| {
         let mail = format!("{login}@example.org");

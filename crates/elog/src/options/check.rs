@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{OptionVerdict, unreadable, verdict};
+use super::{OptionVerdict, mail_setting, unreadable, verdict};
 use crate::config;
 
 /// An option of a file, and the verdict on it.
@@ -53,6 +53,8 @@ pub fn check(bytes: &[u8]) -> ConfigCheck {
             remark = "a line before this one has the same name in this section, and counts".to_owned();
         } else if let Some(why) = unreadable(&found.name, &found.value) {
             remark = why;
+        } else if let Some(setting) = mail_setting(&found.name, &found.value) {
+            remark = format!("{remark}: {setting}");
         }
         check.options.push(CheckedOption { line: found.line, section: found.section, option: found.name, verdict, remark });
     }

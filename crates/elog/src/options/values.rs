@@ -1,4 +1,4 @@
-//! Values of options that Tampu cannot use.
+//! Values of options: those that Tampu cannot use, and the settings that take over others.
 
 use tampu_logbook::{
     book::elog_options::{list, needs_shell},
@@ -6,6 +6,7 @@ use tampu_logbook::{
 };
 
 use crate::{
+    login_methods::quoted,
     option_values::{days, leading_number},
     options::fits,
 };
@@ -84,9 +85,40 @@ pub fn unreadable(name: &str, value: &str) -> Option<String> {
     }
 }
 
+/// Returns the setting of `[mail]` that takes over the value of an option, as a line of TOML. A password is not repeated.
+pub fn mail_setting(name: &str, value: &str) -> Option<String> {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let value = value.trim();
+    match () {
+        () if value.is_empty() => None,
+        () if fits("SMTP host", &words) => Some(format!("write host = {}", quoted(value))),
+        () if fits("SMTP port", &words) => value.parse::<u16>().ok().map(|port| format!("write port = {port}")),
+        () if fits("SMTP username", &words) => Some(format!("write user = {}", quoted(value))),
+        () if fits("SMTP password", &words) => {
+            Some("write the password into a file of your own, and the path of the file there".to_owned())
+        }
+        () => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_mail_have_their_values() {
+        for (name, value, expected) in [
+            ("SMTP host", "mail.example.org", "write host = \"mail.example.org\""),
+            ("smtp  port", "587", "write port = 587"),
+            ("SMTP port", "many", ""),
+            ("SMTP username", "a\"b", "write user = \"a\\\"b\""),
+            ("SMTP host", "", ""),
+            ("Theme", "dark", ""),
+        ] {
+            assert_eq!(mail_setting(name, value).unwrap_or_default(), expected, "{name} = {value}");
+        }
+        assert!(mail_setting("SMTP password", "secret1").is_some_and(|text| !text.contains("secret1")));
+    }
 
     #[test]
     fn values_that_are_no_numbers_are_told() {

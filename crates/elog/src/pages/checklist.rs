@@ -1,8 +1,6 @@
 //! The checklist of an entry on its page: boxes that people with the right to edit can tick.
 
-use std::ops::Range;
-
-use tampu_logbook::{checklist, entry::Entry};
+use tampu_logbook::{checklist, entry::Entry, render::inputs::inputs};
 
 use crate::pages::{
     command::PageCommand,
@@ -20,7 +18,7 @@ pub const REVISION: &str = "entry_revision";
 /// if its HTML has other boxes as well.
 pub fn form(request: &BookRequest<'_>, entry: &Entry, html: &str) -> Option<String> {
     let items = checklist::items(&entry.content);
-    let boxes = boxes(html);
+    let boxes = inputs(html);
     if items.is_empty() || boxes.len() != items.len() {
         return None;
     }
@@ -42,10 +40,4 @@ pub fn form(request: &BookRequest<'_>, entry: &Entry, html: &str) -> Option<Stri
     out.push_str(html.get(at..)?);
     out.push_str("<p class=\"buttons\"><button type=\"submit\">Save ticks</button></p></div>\n</form>\n");
     Some(out)
-}
-
-/// Returns the places of the boxes in sanitised HTML. Text in it is escaped, so every `<input` is an element.
-fn boxes(html: &str) -> Vec<Range<usize>> {
-    let places = html.match_indices("<input").filter_map(|(at, _)| Some(at..at + html[at..].find('>')? + 1));
-    places.collect()
 }

@@ -2,10 +2,13 @@
 
 use tampu_logbook::book::AttributeKind;
 
-use crate::pages::{
-    ere,
-    html::{SafeHtml, WriteHtml, put},
-    request::BookRequest,
+use crate::{
+    option_values::ALL,
+    pages::{
+        ere,
+        html::{SafeHtml, WriteHtml, put},
+        request::BookRequest,
+    },
 };
 
 /// Writes one choice of a list, selected or not.
@@ -15,6 +18,7 @@ pub fn option(out: &mut String, value: &(impl WriteHtml + ?Sized), text: &(impl 
 
 /// Writes a field for a value of an attribute: a choice, or a text. `id` is for the label; it is empty within a label.
 pub fn field(request: &BookRequest<'_>, def: &tampu_logbook::book::AttributeDef, value: &str, id: &str, out: &mut String) {
+    let value = if value == ALL { "" } else { value };
     let mut own = String::new();
     if !id.is_empty() {
         put!(&mut own, " id=\"{}\"", id);

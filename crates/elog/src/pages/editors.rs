@@ -25,7 +25,7 @@ pub struct OpenForm {
     pub book: String,
     /// The number of the entry.
     pub id: u32,
-    /// The login, and the session or address that tells two forms of one user apart.
+    /// The login, and the session, or the address and the tab, that distinguishes two forms of one user.
     pub by: (String, String),
     /// The name for other users.
     pub name: String,

@@ -7,13 +7,16 @@ use tampu_logbook::{
 };
 use tampu_types::Time;
 
-use crate::pages::{
-    address::ListPart,
-    clock::{Zone, days_of},
-    ere,
-    request::BookRequest,
-    settings::{ListMode, MAX_PER_PAGE, has},
-    visit,
+use crate::{
+    option_values::ALL,
+    pages::{
+        address::ListPart,
+        clock::{Zone, days_of},
+        ere,
+        request::BookRequest,
+        settings::{ListMode, MAX_PER_PAGE, has},
+        visit,
+    },
 };
 
 const DAY: i64 = 86_400_000_000_000;
@@ -108,7 +111,8 @@ pub fn find(request: &BookRequest<'_>, part: ListPart) -> Result<ListSearch, Bad
 
 /// Returns true if the address has search criteria.
 fn has_filters(request: &BookRequest<'_>) -> bool {
-    request.query.get("subtext").is_some() || request.book.attributes.iter().any(|def| request.query.get(&def.name).is_some())
+    let named = |def: &AttributeDef| request.query.get(&def.name).is_some_and(|value| value != ALL);
+    request.query.get("subtext").is_some() || request.book.attributes.iter().any(named)
 }
 
 /// Returns the attribute that the result is sorted by, in ELOG's terms, and whether the order is reversed.
@@ -182,7 +186,7 @@ impl SearchTerms {
             let values: Vec<&str> = query
                 .0
                 .iter()
-                .filter(|(name, value)| !value.is_empty() && is_own(name))
+                .filter(|(name, value)| !value.is_empty() && value != ALL && is_own(name))
                 .map(|(_, value)| value.as_str())
                 .collect();
             let mut either = Vec::new();
@@ -253,7 +257,7 @@ impl SearchTerms {
         }
         if let Some(last) = query.get("last") {
             ranged = true;
-            // 0 means all days, and extends a list that shows only some days.
+            // `_all_` and 0 mean all days, and extend a list that shows only some days.
             if let Some(days) = last.parse::<i64>().ok().filter(|days| *days > 0) {
                 self.since(Time(request.now.0.saturating_sub(days.saturating_mul(DAY))));
                 self.add_criterion("Date", &format!("last {days} days"));

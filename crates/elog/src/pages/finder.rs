@@ -4,7 +4,7 @@ use http::StatusCode;
 use tampu_logbook::book::{AttributeDef, AttributeKind};
 
 use crate::{
-    option_values::SPANS,
+    option_values::{ALL, SPANS},
     pages::{
         choice, ere,
         html::{SafeHtml, put},
@@ -109,11 +109,12 @@ fn tick(out: &mut String, name: &str, text: &str, on: bool) {
 }
 
 fn last(request: &BookRequest<'_>, out: &mut String) {
-    let chosen =
-        request.query.get("last").map(str::to_owned).or_else(|| request.settings.show_last().map(|days| days.to_string()));
+    let asked = request.query.get("last").map(str::to_owned);
+    let chosen = asked.or_else(|| request.settings.show_last().map(|days| days.to_string()));
+    let chosen = chosen.filter(|days| days != "0" && days != ALL);
     put!(out, "<label>{}: <select name=\"last\">", request.word("Show last"));
     // With a default, all days have to be requested.
-    let all = if request.settings.last().is_some() { "0" } else { "" };
+    let all = if request.settings.last().is_some() { ALL } else { "" };
     choice::option(out, all, "-- all --", chosen.is_none());
     let mut known = chosen.is_none();
     for (days, text) in SPANS {
@@ -121,7 +122,7 @@ fn last(request: &BookRequest<'_>, out: &mut String) {
         known |= chosen.as_ref() == Some(&days);
         choice::option(out, &days, request.word(text), chosen.as_ref() == Some(&days));
     }
-    if let Some(days) = chosen.filter(|days| !known && days != "0") {
+    if let Some(days) = chosen.filter(|_| !known) {
         choice::option(out, &days, &format!("{days} Days"), true);
     }
     out.push_str("</select></label>");

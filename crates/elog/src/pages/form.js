@@ -66,10 +66,10 @@
       let response = await post('Save');
       if (response.status === 403 && (await renew())) response = await post('Save');
       const said = await response.text();
-      const number = /^OK (\d+)$/.exec(said.trim());
+      const number = /^OK (\d+)\n(.+)$/.exec(said.trim());
       if (!number) throw new Error(errorOf(said) || 'you are not logged in; log in in another window, and go on here');
       setField('draft_id', number[1]);
-      note.textContent = `Draft saved at ${new Date().toLocaleTimeString()}${files.length ? ', without the new files' : ''}`;
+      note.textContent = `${number[2]}${files.length ? ', without the new files' : ''}`;
       note.classList.remove('failed');
     } catch (error) {
       changed = true;
@@ -96,6 +96,32 @@
   });
   addEventListener('beforeunload', (event) => { if (changed || files.length) event.preventDefault(); });
 
+  // A date is chosen in one field of the browser, which fills in the separate fields that the form sends.
+  const dates = () => {
+    for (const parts of form.querySelectorAll('.moment:not([hidden])')) {
+      const fields = [...parts.querySelectorAll('input')]; // year, month, day, and with a clock hour, minute, second
+      const [year, month, day, ...clock] = fields.map((one) => one.value.trim());
+      const two = (number) => (number || '0').padStart(2, '0');
+      const chosen = document.createElement('input');
+      chosen.type = clock.length ? 'datetime-local' : 'date';
+      chosen.max = clock.length ? '9999-12-31T23:59:59' : '9999-12-31';
+      if (clock.length) chosen.step = '1';
+      chosen.setAttribute('aria-labelledby', parts.closest('[aria-labelledby]').getAttribute('aria-labelledby'));
+      if (year || month || day) {
+        const date = `${year.length < 3 ? `20${two(year)}` : year.padStart(4, '0')}-${two(month)}-${two(day)}`;
+        chosen.value = clock.length ? `${date}T${clock.map(two).join(':')}` : date;
+        if (!chosen.value) continue; // what is no date stays as it was typed
+      }
+      chosen.addEventListener('input', () => {
+        const numbers = chosen.value.split(/[-T:]/);
+        fields.forEach((one, nth) => { one.value = chosen.value ? numbers[nth] ?? '0' : ''; });
+      });
+      parts.before(chosen);
+      parts.hidden = true;
+    }
+  };
+  dates();
+
   // Choices that decide about other fields: the server knows which, and the page takes them over.
   const update = async () => {
     const before = new FormData(form);
@@ -111,6 +137,7 @@
     }
     document.getElementById('attributes').replaceWith(rows);
     document.getElementById('unshown').replaceWith(page.getElementById('unshown'));
+    dates();
     const same = [...rows.querySelectorAll('input, select, textarea')].filter((one) => one.name === name);
     (same.find((one) => one.value === value) || same[0])?.focus();
   };
@@ -272,10 +299,22 @@
     const others = make('div', 'warning live');
     others.setAttribute('role', 'status');
     form.before(others);
+    // A tab keeps its key when its page is loaded again, so that its own earlier form counts as the same.
+    const key = (() => {
+      const fresh = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+      try {
+        const kept = sessionStorage.getItem('tampu_tab') ?? fresh;
+        sessionStorage.setItem('tampu_tab', kept);
+        return kept;
+      } catch {
+        return fresh;
+      }
+    })();
     const look = async () => {
       if (document.hidden) return;
       const body = new FormData();
       for (const name of ['tampu_form', 'edit_id']) body.append(name, field(name).value);
+      body.append('form_key', key);
       body.append('cmd', 'Editing');
       const response = await fetch(target, { method: 'POST', body }).catch(() => null);
       if (!response?.ok || !response.headers.get('content-type').startsWith('text/plain')) return;

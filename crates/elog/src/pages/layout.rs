@@ -156,9 +156,7 @@ impl<'a> BookPage<'a> {
         }
         put!(&mut out, "<span class=\"title2\">{}</span>", title_text(request));
         let user_name = if request.caller.full_name.is_empty() { &request.caller.login } else { &request.caller.full_name };
-        if user_name.is_empty() && request.site.is_open() {
-            out.push_str("<span class=\"title3\">There are no users: 'tampu book users add' on the hub's host adds one</span>");
-        } else if user_name.is_empty() {
+        if user_name.is_empty() {
             put!(&mut out, "<span class=\"title3\"><a href=\"?cmd=Login\">{}</a></span>", request.said("Login", "Log in"));
         } else if request.site.is_open() {
             put!(&mut out, "<span class=\"title3\">\"{}\", the owner: there are no users</span>", user_name);

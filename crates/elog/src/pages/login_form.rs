@@ -53,6 +53,12 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
         );
     }
     put!(&mut body, "<p><input type=\"submit\" value=\"{}\"></p>\n", request.word("Submit"));
+    if request.site.is_open() {
+        body.push_str(
+            "<p class=\"note\">Nobody can log in yet, because there are no users: 'tampu book users add LOGIN --admin' on the \
+             hub's host adds the first one.</p>\n",
+        );
+    }
     if policy.self_register > 0 && request.site.people.is_some() {
         let text = request.said("Register as new user", "Register as a new user");
         put!(&mut body, "<p class=\"note\"><a href=\"?cmd=New%20user\">{}</a></p>\n", text);

@@ -265,7 +265,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::DropDraft, _) => form::dropped(request, &form),
         (PageCommand::Tick, Some(id)) => ticks::ticked(request, &form, id),
         (PageCommand::Sign, Some(id)) => signing::signed(request, &form, id),
-        (PageCommand::Editing, Some(id)) => editing::answer(request, id),
+        (PageCommand::Editing, Some(id)) => editing::answer(request, &form, id),
         (PageCommand::Delete, Some(id)) => transfer::deleted(request, id, form.text("confirm")),
         (PageCommand::CopyTo, Some(id)) => transfer::copied(request, id, form.text("destc")),
         (PageCommand::MoveTo, Some(id)) => transfer::moved(request, id, form.text("destm")),

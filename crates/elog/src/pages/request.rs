@@ -136,6 +136,12 @@ impl<'a> PageRequest<'a> {
         !self.by_browser && self.query.get("uname").is_some() && self.query.get("upassword").is_some()
     }
 
+    /// Writes a time on a page of the site, in the site's zone and `Time format`.
+    pub(super) fn site_time(&self, at: Time) -> String {
+        let global = self.site.record().map(|record| BookSettings::of_options(&record.global)).unwrap_or_default();
+        self.zone.write(at, 0, global.time_format(None))
+    }
+
     /// Returns the path of the site's pages, without scheme and host.
     pub(super) fn base_path(&self) -> &str {
         self.base.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or_default()

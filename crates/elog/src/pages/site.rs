@@ -86,6 +86,12 @@ impl Default for SiteConfig {
     }
 }
 
+/// Number of images whose existence is remembered.
+const IMAGES: usize = 1000;
+
+/// The names of images, whether the import has stored them, and the time of this knowledge.
+type KnownImages = HashMap<String, (Instant, bool)>;
+
 /// The texts of each language, and the time at which they were read.
 type KnownWords = HashMap<String, (Instant, Arc<Words>)>;
 
@@ -106,6 +112,7 @@ pub struct Site {
     pub(super) rendered: Arc<RenderCache>,
     /// The texts of languages, with the times at which they were read.
     words: Arc<Mutex<KnownWords>>,
+    images: Arc<Mutex<KnownImages>>,
 }
 
 /// The books of a site, and what an import has stored beside them, as they were at a time.
@@ -133,6 +140,7 @@ impl Site {
             editors: Arc::default(),
             rendered: Arc::default(),
             words: Arc::default(),
+            images: Arc::default(),
         }
     }
 
@@ -178,6 +186,24 @@ impl Site {
     /// Returns a file that the imported configuration names.
     pub fn file(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         site_files::stored(&*self.store, name)
+    }
+
+    /// Returns true if the import has stored an image of this name. The result is at most a second old.
+    pub(super) fn has_image(&self, name: &str) -> bool {
+        if !site_files::is_image(name) {
+            return false;
+        }
+        let mut known = self.images.lock();
+        if let Some((_, is_there)) = known.get(name).filter(|(read, _)| read.elapsed() < BOOKS_FRESH) {
+            return *is_there;
+        }
+        // A page without its images is still complete.
+        let is_there = site_files::is_stored(&*self.store, name).unwrap_or(false);
+        if known.len() >= IMAGES {
+            known.clear();
+        }
+        known.insert(name.to_owned(), (Instant::now(), is_there));
+        is_there
     }
 
     /// Returns the texts of a language, or of that of `[global]`; English if the import has not found its file.

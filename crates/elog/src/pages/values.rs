@@ -61,7 +61,8 @@ fn shown(
         linked(&text, &mut out);
         return SafeHtml(out);
     }
-    if let Some(image) = settings.icon(name, &said) {
+    // The text of the value follows such an image, so a missing image needs no other text.
+    if let Some(image) = settings.icon(name, &said).filter(|image| request.site.has_image(image)) {
         icon(request, entry, image, &mut out);
     }
     match (kind, marks) {
@@ -91,9 +92,14 @@ fn shown(
     SafeHtml(out)
 }
 
-/// Writes an image that the configuration names, with its comment.
+/// Writes an image that the configuration names, with its comment. The comment replaces an image that the import has not
+/// found.
 pub fn icon(request: &BookRequest<'_>, entry: &Entry, image: &str, out: &mut String) {
     let comment = request.settings.icon_comment(image);
+    if !request.site.has_image(image) {
+        put!(out, "{} ", comment);
+        return;
+    }
     let address = request.link(&entry.at.book, &format!("icons/{}", escape(image)));
     put!(out, "<img class=\"icon\" src=\"{}\" alt=\"{}\" title=\"{}\"> ", address, comment, comment);
 }

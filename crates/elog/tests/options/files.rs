@@ -63,6 +63,24 @@ fn an_image_precedes_a_value() {
 }
 
 #[test]
+fn the_text_stands_where_an_image_is_missing() {
+    let cfg = "[b]\nAttributes = Author, Mood, State\nIOptions Mood = good.gif, bad.gif\nIcon comment bad.gif = HV off\n\
+        Thread icon = Mood\nIcon State on = lamp.png\n";
+    let (site, faults) = imported(cfg, &[("icons/good.gif", "GIF")]);
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    site.post("b", DAY, &["Author=Zoe", "Mood=bad.gif", "State=on"], "text");
+    for path in ["/b/1", "/b/", "/b/?mode=threaded"] {
+        let page = site.get(path);
+        assert!(page.page().all("img.icon").is_empty() && page.body.contains("HV off"), "{path}: {}", page.body);
+        assert!(page.body.contains("on<") || page.body.contains(", on"), "{path}");
+    }
+    let form = site.get("/b/?cmd=New").page();
+    assert_eq!(form.all("img.icon").len(), 1);
+    let labels: Vec<String> = form.texts("label").into_iter().filter(|text| !text.is_empty()).collect();
+    assert!(labels.contains(&"HV off".to_owned()) && !labels.contains(&"good.gif".to_owned()), "{labels:?}");
+}
+
+#[test]
 fn only_named_files_of_the_right_kinds_are_taken() {
     let cfg = "[b]\nAttributes = Author\nWelcome page = ../secret.txt\nSubmit page = elogd.cfg\nMenu text = gone.html\n\
         Selection page = /etc/passwd\n";

@@ -214,9 +214,15 @@ impl<'a> ElogRules<'a> {
         (hours > 0.0).then_some(hours)
     }
 
+    /// Returns the hours during which an entry can be changed after it was written: by users, and by administrators. `None`
+    /// stands for no limit.
+    pub fn edit_hours(&self) -> [Option<f64>; 2] {
+        ["Restrict edit time", "Admin restrict edit time"].map(|name| self.hours(name))
+    }
+
     /// Returns true if changes depend on the age of an entry.
     pub fn limits_age(&self) -> bool {
-        ["Restrict edit time", "Admin restrict edit time"].iter().any(|name| self.hours(name).is_some())
+        self.edit_hours().iter().any(Option::is_some)
     }
 }
 

@@ -23,7 +23,7 @@ pub const MAX_NOTIFY: usize = 4096;
 pub struct User {
     /// The login, compared with case.
     pub login: String,
-    /// The full name; entries are signed with it.
+    /// The full name, which others see: as the author, where a logbook fills it in, and in signatures.
     pub full_name: String,
     /// The mail address, or empty.
     pub email: String,

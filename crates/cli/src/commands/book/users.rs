@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tampu_logbook::{
-    book::same_name,
+    book::{Book, same_name},
     people::{
-        Access, EditPolicy, LoginPolicy, Right,
+        Access, EditPolicy, ElogRules, LoginPolicy, Right,
         access::{EVERY_BOOK, Grant, Subject},
         token::ApiToken,
         user::{User, UserInfo},
@@ -311,8 +311,9 @@ impl Users {
                     access.give(to, given);
                     keeper.set_access(&book, &access)?;
                 }
-                closed_to_guests(place, &book)?;
-                show_access(&book, &access, &mut say)
+                let found = book_named(place, &book)?;
+                closed_to_guests(found.as_ref(), &book);
+                show_access(&book, &access, found.as_ref(), &mut say)
             }
             Verb::Policy(said) => {
                 let mut access = keeper.access(&said.book)?;
@@ -327,7 +328,9 @@ impl Users {
                     _ => EditPolicy::Free,
                 };
                 keeper.set_access(&said.book, &access)?;
-                show_access(&said.book, &Access { grants: Vec::new(), site_guests: false, ..access }, &mut say)
+                let found = book_named(place, &said.book)?;
+                let shown = Access { grants: Vec::new(), site_guests: false, ..access };
+                show_access(&said.book, &shown, found.as_ref(), &mut say)
             }
             Verb::Signing(signing) => signing.run(&keeper, &mut say),
             Verb::Token(Token::List { login }) => keeper.tokens(&login)?.into_iter().try_for_each(|token| {
@@ -357,21 +360,24 @@ fn say_json(object: Value) -> Outcome {
     written(writeln!(io::stdout().lock(), "{object}"))
 }
 
-/// Reports a logbook that its ELOG configuration closes to guests, whatever is granted to them.
-fn closed_to_guests(place: &Place, name: &str) -> Outcome {
+/// Returns the logbook of a name; `None` for all logbooks.
+fn book_named(place: &Place, name: &str) -> Result<Option<Book>, Failure> {
     let books = if name == EVERY_BOOK { Vec::new() } else { place.store("")?.books().map_err(failed)? };
-    let found = books.into_iter().find(|info| same_name(&info.book.name, name));
-    if let Some(option) = found.and_then(|info| LoginPolicy::of(&info.book).guests_closed_by()) {
+    Ok(books.into_iter().map(|info| info.book).find(|book| same_name(&book.name, name)))
+}
+
+/// Reports a logbook that its ELOG configuration closes to guests, whatever is granted to them.
+fn closed_to_guests(book: Option<&Book>, name: &str) {
+    if let Some(option) = book.and_then(|book| LoginPolicy::of(book).guests_closed_by()) {
         eprintln!(
             "tampu: '{option}' of its ELOG configuration closes '{}' to guests, whatever is granted to them; 'Guest menu commands' opens it",
             shown(name, false)
         );
     }
-    Ok(())
 }
 
 /// Shows the rights in a logbook, a line each, then how long entries can be changed.
-fn show_access(book: &str, access: &Access, say: &mut dyn FnMut(String, Value) -> Outcome) -> Outcome {
+fn show_access(book: &str, access: &Access, found: Option<&Book>, say: &mut dyn FnMut(String, Value) -> Outcome) -> Outcome {
     for grant in &access.grants {
         say(format!("{}: {}", grant.to, names(&grant.may)), json!({ "book": book, "to": grant.to, "may": grant.may }))?;
     }
@@ -379,8 +385,14 @@ fn show_access(book: &str, access: &Access, say: &mut dyn FnMut(String, Value) -
         let text = "guests: what [book] guests of the hub's configuration says".to_owned();
         say(text, json!({ "book": book, "to": "guests", "site_guests": true }))?;
     }
-    let object = json!({ "book": book, "policy": access.policy });
-    say(format!("entries can be changed {}", policy(access.policy)), object)?;
+    let mut object = json!({ "book": book, "policy": access.policy });
+    let hours = found.map_or([None; 2], |book| ElogRules::of(book).edit_hours());
+    for (name, hours) in ["restrict_edit_hours", "admin_restrict_edit_hours"].iter().zip(hours) {
+        if let Some(hours) = hours {
+            object[name] = json!(hours);
+        }
+    }
+    say(format!("entries can be changed {}", policy(access.policy, hours)), object)?;
     if access.signing.is_empty() { Ok(()) } else { signing::show(book, access, say) }
 }
 
@@ -408,12 +420,30 @@ fn line(user: &UserInfo) -> String {
     line.trim_end().to_owned()
 }
 
-fn policy(policy: EditPolicy) -> String {
-    match policy {
+/// Describes how long entries can be changed: the policy, and the hours of the logbook's ELOG configuration.
+fn policy(policy: EditPolicy, elog_hours: [Option<f64>; 2]) -> String {
+    let own = match policy {
         EditPolicy::Free => "at any time".to_owned(),
         EditPolicy::OwnWithin { minutes } => format!("by their authors, for {}", counted(u64::from(minutes), "minute")),
         EditPolicy::LockedAfter { hours } => format!("for {}", counted(u64::from(hours), "hour")),
         EditPolicy::AppendOnly => "never".to_owned(),
+    };
+    if elog_hours == [None; 2] || policy == EditPolicy::AppendOnly {
+        return own;
+    }
+    let time = |hours: Option<f64>, option: &str| match hours {
+        Some(hours) => format!("for {hours} hour{} ('{option}')", if hours == 1.0 { "" } else { "s" }),
+        None => "at any time".to_owned(),
+    };
+    let [users, admins] = elog_hours;
+    let of_elog = format!(
+        "{}, by administrators of the logbook {}",
+        time(users, "Restrict edit time"),
+        time(admins, "Admin restrict edit time")
+    );
+    match policy {
+        EditPolicy::Free => of_elog,
+        _ => format!("{own}, and no longer than its ELOG configuration says: {of_elog}"),
     }
 }
 

@@ -8,6 +8,8 @@ use tampu_types::{Time, glob};
 
 use crate::{keeper::Keeper, near, time_text};
 
+/// The logger of the logbook's requests.
+const REQUESTS: &str = "access";
 /// Names that are shown.
 const SHOWN: usize = 5;
 
@@ -32,6 +34,9 @@ pub fn reasons(keeper: &Keeper, query: &Query) -> Vec<String> {
             }
             near => format!("no record in the archive has the {noun} '{pattern}'; near: {}", near.join(", ")),
         });
+        if noun == "logger" && patterns.iter().any(|pattern| pattern.eq_ignore_ascii_case(REQUESTS)) {
+            reasons.push("the logbook logs requests only with 'access_log = true' in [book], which is off by default".to_owned());
+        }
     }
     if let Ok(status) = keeper.status() {
         let time = |name: &str| status["archive"][name].as_i64().map(Time);

@@ -71,12 +71,13 @@ pub fn answer(request: &PageRequest<'_>, method: &Method, sent: &ReceivedForm) -
     put!(
         &mut body,
         "<form method=\"post\" action=\"?{}={}\"><table><tr><th>Login</th><td>{}</td></tr><tr><th>Full name</th><td>{}</td></tr>\
-         <tr><th>E-mail</th><td>{}</td></tr><tr><th>From</th><td>{}</td></tr></table>\n",
+         <tr><th>E-mail</th><td>{}</td></tr><tr><th>Time</th><td>{}</td></tr><tr><th>From</th><td>{}</td></tr></table>\n",
         TOKEN,
         token,
         registration.login,
         registration.full_name,
         registration.email,
+        request.site_time(registration.at),
         registration.from
     );
     if registration.taken {

@@ -9,7 +9,7 @@ use tampu_logbook::{
 };
 
 use super::dialog::{begin_form, begin_small_form};
-use crate::pages::{clock::TIME_FORMAT, html::put, request::PageRequest, response::Response, sent::ReceivedForm};
+use crate::pages::{html::put, request::PageRequest, response::Response, sent::ReceivedForm};
 
 /// Writes the forms: another name, the deletion, and the deleted logbooks.
 pub fn forms(request: &PageRequest<'_>, books: &[BookInfo], body: &mut String) -> Result<(), Box<Response>> {
@@ -42,7 +42,7 @@ pub fn forms(request: &PageRequest<'_>, books: &[BookInfo], body: &mut String) -
          <th></th></tr>\n",
     );
     for book in deleted {
-        let at = request.site.config.zone.write(book.at, 0, TIME_FORMAT);
+        let at = request.site_time(book.at);
         put!(body, "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>", book.name, book.entries, at, book.by);
         begin_small_form(request, body, &[("act", "undelete-book"), ("number", &book.number.to_string())]);
         body.push_str("<button name=\"cmd\" value=\"Users\">Restore</button></form></td></tr>\n");

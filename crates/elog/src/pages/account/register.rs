@@ -72,7 +72,8 @@ fn form(request: &PageRequest<'_>, policy: AccountPolicy, new: &NewAccount, told
     put!(
         &mut body,
         "<tr><th></th><td><button name=\"cmd\" value=\"New user\">Register</button></td></tr></table>\n\
-         <p class=\"note\">A password has at least {} characters. Entries are signed with the full name.</p></form>\n",
+         <p class=\"note\">A password has at least {} characters. Others see your full name: as the author, where a \
+         logbook fills it in, and in signatures.</p></form>\n",
         SHORTEST
     );
     dialog(request, told, "Register as a new user", &body)

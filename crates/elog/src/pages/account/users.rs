@@ -93,7 +93,7 @@ fn registrations(request: &PageRequest<'_>, waiting: &[Registration], body: &mut
          <th>Time</th><th>From</th><th></th></tr>\n",
     );
     for registration in waiting {
-        let at = request.site.config.zone.write(registration.at, 0, crate::pages::clock::TIME_FORMAT);
+        let at = request.site_time(registration.at);
         put!(
             body,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>",

@@ -218,7 +218,9 @@ impl AttributeField<'_> {
         let is_icon = self.request.settings.is_icon(&self.def.name);
         let image = |option: &str| {
             let mut out = String::new();
-            if is_icon {
+            if is_icon && !self.request.site.has_image(option) {
+                put!(&mut out, "{}", self.request.settings.icon_comment(option));
+            } else if is_icon {
                 let comment = self.request.settings.icon_comment(option);
                 put!(&mut out, "<img class=\"icon\" src=\"icons/{}\" alt=\"{}\" title=\"{}\">", escape(option), comment, comment);
             }
@@ -249,12 +251,13 @@ impl AttributeField<'_> {
         }
     }
 
-    /// Writes month, day, year and clock, each in a field.
+    /// Writes year, month, day and clock, each in a field, as elogd's forms send them. The script of forms shows one field in
+    /// their place.
     fn date(&self, value: &str, clock: bool, out: &mut String) {
         let zone: &Zone = &self.request.zone;
         let at = value.trim().parse::<i64>().ok().map(|seconds| zone.fields(Time::from_unix(seconds, 0), 0));
         let part = |nth: usize| at.map(|fields| fields[nth].to_string()).unwrap_or_default();
-        let mut number = |letter: &str, label: &str, text: &str, width: usize| {
+        let number = |letter: &str, label: &str, text: &str, width: usize, out: &mut String| {
             put!(
                 out,
                 "<input type=\"text\" inputmode=\"numeric\" name=\"{}{}\" value=\"{}\" size=\"{}\" maxlength=\"{}\" aria-label=\"{}\" placeholder=\"{}\">",
@@ -267,6 +270,8 @@ impl AttributeField<'_> {
                 label
             );
         };
+        out.push_str("<span class=\"moment\">");
+        let mut number = |letter: &str, label: &str, text: &str, width: usize| number(letter, label, text, width, out);
         number("y", "Year", &part(0), 5);
         number("m", "Month", &part(1), 6);
         number("d", "Day", &part(2), 4);
@@ -275,6 +280,7 @@ impl AttributeField<'_> {
             number("n", "Min", &part(4), 4);
             number("c", "Sec", &part(5), 4);
         }
+        out.push_str("</span>");
     }
 }
 

@@ -73,7 +73,8 @@ pub fn drop_draft(request: &BookRequest<'_>, sent: &ReceivedForm) -> Result<(), 
     Ok(())
 }
 
-/// Saves a form as a draft. A script gets its number, as ELOG's pages expect it; others the form again.
+/// Saves a form as a draft. A script of ELOG's pages gets its number, the script of forms also a note with the time; others
+/// get the form again.
 pub fn kept(request: &BookRequest<'_>, sent: &ReceivedForm, mut form: EntryForm) -> Response {
     if request.caller.login.is_empty() {
         return layout::error(request, StatusCode::FORBIDDEN, "Error: log in to save drafts");
@@ -96,8 +97,14 @@ pub fn kept(request: &BookRequest<'_>, sent: &ReceivedForm, mut form: EntryForm)
         Ok(number) => number,
         Err(error) => return request.failed(&error),
     };
-    if sent.is("scripted") || sent.is("draft") || !request.by_browser {
-        return response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", format!("OK {number}").into_bytes());
+    let scripted = sent.is("scripted");
+    if scripted || sent.is("draft") || !request.by_browser {
+        let mut text = format!("OK {number}");
+        if scripted {
+            let time = request.zone.write(request.now, 0, request.settings.time_format(None));
+            text.push_str(&format!("\n{} {time}", request.said("Draft saved at", "Draft saved at")));
+        }
+        return response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", text.into_bytes());
     }
     form.draft = Some(number);
     form.note = Some("The draft is saved, without new files.".to_owned());

@@ -6,7 +6,7 @@ use tampu_logbook::{
 };
 
 use crate::{
-    option_values::SPANS,
+    option_values::{ALL, SPANS},
     pages::{
         choice,
         find::ListSearch,
@@ -76,9 +76,10 @@ fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String)
         put!(out, "<label>{}: ", label);
         if same_name(filter, "Date") {
             let chosen = request.query.get("last").map(str::to_owned).or_else(|| find.only_last.map(|days| days.to_string()));
+            let chosen = chosen.filter(|days| days != "0" && days != ALL);
             out.push_str("<select name=\"last\">");
-            choice::option(out, "0", "-- all --", chosen.is_none());
-            let mut known = chosen.as_deref().is_none_or(|days| days == "0");
+            choice::option(out, ALL, "-- all --", chosen.is_none());
+            let mut known = chosen.is_none();
             for (days, text) in SPANS {
                 let days = days.to_string();
                 known |= chosen.as_ref() == Some(&days);
@@ -131,7 +132,7 @@ fn summary(request: &BookRequest<'_>, find: &ListSearch, listing: &Listing, out:
         put!(out, " <a href=\"./\">{}</a>", request.word("Show all"));
     }
     if let Some(days) = find.only_last {
-        let more = here(&request.query.without(&PLACE).with("last", "0"));
+        let more = here(&request.query.without(&PLACE).with("last", ALL));
         put!(out, " <span class=\"note\">Of the last {} days. <a href=\"{}\">Show older</a></span>", days, more);
     }
     // If entries have several zones, each shows its own in a tooltip.

@@ -28,6 +28,9 @@ use crate::pages::{
 /// Entries of a thread that are shown in a list.
 pub const MAX_THREAD: usize = 500;
 
+/// The mark of an attached file: a drawing, because many fonts have no paper clip.
+const CLIP: &str = "<svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><path d=\"M13 7 8 12a3 3 0 0 1-4-4l5-5a2 2 0 0 1 3 3l-5 5a1 1 0 0 1-1-1l4-4\"/></svg>";
+
 /// The lines of a list, as far as they are written.
 pub struct ListRows {
     mode: ListMode,
@@ -455,7 +458,14 @@ fn line(request: &BookRequest<'_>, find: &ListSearch, entry: &Entry, depth: usiz
     if request.settings.attachments() && request.settings.show_attachments() && expand < 3 {
         for attachment in &entry.content.attachments {
             let link = values::attachment_link(request, entry, attachment);
-            put!(out, " <a class=\"clip\" href=\"{}\" title=\"{}\">&#128206;</a>", link, attachment.name);
+            put!(
+                out,
+                " <a class=\"clip\" href=\"{}\" title=\"{}\" aria-label=\"{}\">{}</a>",
+                link,
+                attachment.name,
+                attachment.name,
+                SafeHtml(CLIP)
+            );
         }
     }
     if find.all_books {

@@ -10,11 +10,15 @@ use crate::pages::{
     entry,
     request::BookRequest,
     response::{self, Response},
+    sent::ReceivedForm,
 };
+
+/// The field with the key of the browser's tab.
+const KEY: &str = "form_key";
 
 /// Answers a form that asks for the state of its entry: a line with its revision, and a line with the name of each other
 /// user who has its form open.
-pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
+pub fn answer(request: &BookRequest<'_>, form: &ReceivedForm, id: u32) -> Response {
     let found = match request.read_entry(id) {
         Ok(found) => found,
         Err(error) => return request.failed(&error),
@@ -28,7 +32,9 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
         ("", login) => login.to_owned(),
         (name, _) => name.to_owned(),
     };
-    let place = request.session.clone().unwrap_or_else(|| caller.from.to_string());
+    // Guests of one address are distinguished by the tabs of their browsers.
+    let key: String = form.text(KEY).chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    let place = request.session.clone().unwrap_or_else(|| format!("{} {key}", caller.from));
     let by = (caller.login.clone(), place);
     let form = OpenForm { book: request.book.name.clone(), id, by, name, seen: Instant::now() };
     let mut lines = vec![found.revision.to_string()];

@@ -61,7 +61,11 @@ fn moment(entry: &Entry) -> String {
 /// Returns an entry's line in a list.
 pub fn row(entry: &Entry) -> String {
     let answer = if entry.parent.is_some() { " class=\"reply\"" } else { "" };
-    let files = if entry.content.attachments.is_empty() { "" } else { " &#128206;" };
+    let files = match entry.content.attachments.len() {
+        0 => String::new(),
+        1 => " (1 file)".to_owned(),
+        count => format!(" ({count} files)"),
+    };
     format!(
         "<tr{answer}><td><a href=\"../entries/{id}.html\">{id}</a></td><td>{}</td><td>{}</td><td><a href=\"../entries/{id}.html\">{}</a>{files}</td></tr>\n",
         moment(entry),
