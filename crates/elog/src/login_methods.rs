@@ -5,13 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::config::ElogConfig;
-
-/// Returns a text as a value of TOML.
-pub(crate) fn quoted(text: &str) -> String {
-    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
-    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
-}
+use crate::{config::ElogConfig, option_values::quoted};
 
 /// Returns the tables for the login methods of a configuration; `None` if elogd's own password file is the only one.
 pub fn tables(config: &ElogConfig) -> Option<String> {

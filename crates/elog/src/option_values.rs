@@ -2,6 +2,12 @@
 
 pub use tampu_logbook::book::elog_options::leading_number;
 
+/// Returns a text as a value of TOML.
+pub fn quoted(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 /// The value of a parameter that stands for all values, or all days, in the addresses of ELOG's forms.
 pub const ALL: &str = "_all_";
 

@@ -12,8 +12,7 @@ mod check;
 mod values;
 
 pub use check::{CheckedOption, ConfigCheck, check};
-use values::mail_setting;
-pub use values::unreadable;
+pub use values::{mail_setting, unreadable};
 
 /// Sections, and lines `name | verdict | remark`. `*` in a name is an attribute, a group, a command or a value; `{}` before
 /// it means that a condition can precede it.

@@ -6,8 +6,7 @@ use tampu_logbook::{
 };
 
 use crate::{
-    login_methods::quoted,
-    option_values::{days, leading_number},
+    option_values::{days, leading_number, quoted},
     options::fits,
 };
 
