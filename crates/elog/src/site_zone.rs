@@ -67,6 +67,14 @@ pub fn stored(store: &(impl Records + ?Sized)) -> Result<Option<String>, StoreEr
     Ok(record.and_then(|record| record.value["name"].as_str().map(str::to_owned)))
 }
 
+/// Returns the local time of a site: the configured one, else the one that an import has stored, else that of each entry.
+pub fn of_site(store: &(impl Records + ?Sized), configured: Zone) -> Result<Zone, StoreError> {
+    match configured {
+        Zone::OfEntry => Ok(stored(store)?.and_then(|name| Zone::named(&name).ok()).unwrap_or_default()),
+        configured => Ok(configured),
+    }
+}
+
 /// Stores the zone of an import, if a person chose it, or if none is stored and most dates agree with it. Returns the line for
 /// the report.
 pub fn store(store: &(impl Records + ?Sized), zone: &SourceZone, dates: DatesOfZone) -> Result<Option<String>, StoreError> {
@@ -98,4 +106,23 @@ pub fn store(store: &(impl Records + ?Sized), zone: &SourceZone, dates: DatesOfZ
 
 fn said(name: &str) -> String {
     format!("dates are shown and asked for in the zone {name}, unless [book] zone of the hub names another")
+}
+
+#[cfg(test)]
+mod tests {
+    use tampu_logbook::store::sqlite::SqliteStore;
+
+    use super::*;
+
+    #[test]
+    fn the_zone_of_a_site_is_the_configured_one_or_that_of_the_import() {
+        let directory = tempfile::tempdir().unwrap();
+        let books = SqliteStore::open(directory.path()).unwrap();
+        // The offset in August, in minutes; an entry has its own one of 7.
+        let offset = |configured: Zone| of_site(&books, configured).unwrap().minutes(Time::from_unix(1_220_000_000, 0), 7);
+        assert_eq!(offset(Zone::OfEntry), 7);
+        store(&books, &SourceZone::chosen("Europe/Zurich").unwrap(), DatesOfZone::default()).unwrap();
+        assert_eq!(offset(Zone::OfEntry), 120);
+        assert_eq!(offset(Zone::named("UTC").unwrap()), 0);
+    }
 }

@@ -28,7 +28,10 @@ use std::{
 };
 
 use tampu_bus::host::incarnation;
-use tampu_elog::pages::{Site, SiteConfig, Zone};
+use tampu_elog::{
+    pages::{Site, SiteConfig, Zone},
+    site_zone,
+};
 use tampu_log::{Logger, warning};
 use tampu_logbook::{
     mail::{MailSettings, Outbox},
@@ -285,6 +288,8 @@ impl Book {
             ("", None) => String::new(),
             (public, _) => public.trim_end_matches('/').to_owned(),
         };
+        let zone = settings.zone().map_err(|why| BookError::Zone(why.to_string()))?;
+        let zone = site_zone::of_site(&*store, zone)?;
         let notifying = api.mail.clone().map(|outbox| {
             notifier::Notifying::start(notifier::NotifierSite {
                 store: store.clone(),
@@ -292,9 +297,9 @@ impl Book {
                 outbox,
                 secret: site_secret(&*store)?,
                 base: public,
-                zone: match settings.zone().map_err(|why| BookError::Zone(why.to_string()))? {
+                zone: match &zone {
                     Zone::OfEntry => Zone::named("local").unwrap_or_default(),
-                    configured => configured,
+                    zone => zone.clone(),
                 },
                 is_shared: settings.postgres.is_some(),
                 logger: given.logger.named("mail"),
@@ -310,7 +315,7 @@ impl Book {
                 people: people.clone(),
                 settings: input,
                 domain,
-                zone: settings.zone().unwrap_or_default(),
+                zone: zone.clone(),
                 longest: settings.attachment_mb << 20,
                 logger: given.logger.named("mail"),
                 cleaned: Default::default(),

@@ -241,7 +241,7 @@ impl Site {
         if let Some(fresh) = known.as_ref().filter(|known| known.read.elapsed() < BOOKS_FRESH) {
             return Ok(fresh.clone());
         }
-        let zone = site_zone::stored(&*self.store)?.and_then(|name| Zone::named(&name).ok()).unwrap_or_default();
+        let zone = site_zone::of_site(&*self.store, self.config.zone.clone())?;
         let record = site_record::stored(&*self.store)?;
         let mut books = self.store.books()?;
         record.sort(&mut books);
@@ -252,10 +252,7 @@ impl Site {
 
     /// Returns the local time: the configured one, else the one that an import has stored.
     pub fn zone(&self) -> Zone {
-        match &self.config.zone {
-            Zone::OfEntry => self.known().map(|known| known.zone).unwrap_or_default(),
-            configured => configured.clone(),
-        }
+        self.known().map_or_else(|_| self.config.zone.clone(), |known| known.zone)
     }
 
     /// Returns logins and full names for attributes that are users; none if they cannot be read.

@@ -1,9 +1,12 @@
 //! Mails about entries that the API has posted or changed, as the options of a logbook from ELOG ask for them.
 
 use http::header;
-use tampu_elog::pages::{
-    mails::{MailSite, PostedEntry},
-    settings::{BookSettings, FormOccasion},
+use tampu_elog::{
+    pages::{
+        mails::{MailSite, PostedEntry},
+        settings::{BookSettings, FormOccasion},
+    },
+    site_zone,
 };
 use tampu_log::warning;
 use tampu_logbook::{entry::EntryRef, store::StoreError};
@@ -36,7 +39,7 @@ fn try_mail(call: &Call<'_>, at: &EntryRef, edited: bool) -> Result<Option<Strin
         "" => format!("http://{host}{}", site.elog_prefix),
         public => public.to_owned(),
     };
-    let zone = site.zone().unwrap_or_default();
+    let zone = site_zone::of_site(&*api.store, site.zone().unwrap_or_default())?;
     let people = Some(&*api.people);
     let mails = MailSite { store: &*api.store, people, outbox, zone: &zone, base: &base, now: now() };
     let caller = call.who().caller(call.auth.from);
