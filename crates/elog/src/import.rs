@@ -7,7 +7,7 @@
 //! whose digest is in the store is not touched.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fs::{self, File},
     io,
     ops::Range,
@@ -39,7 +39,7 @@ use crate::{
     renumber::Renumber,
     site_files, site_record,
     site_zone::{self, DatesOfZone, SourceZone},
-    thread_links::{BrokenLink, ThreadLink, thread_links},
+    thread_links::{BrokenLink, ThreadLink, ThreadLinks},
 };
 pub use report::{BookReport, ImportReport};
 
@@ -232,16 +232,36 @@ pub(super) fn link_fault(id: u32, line: &ThreadLink) -> Option<String> {
     })
 }
 
-/// The position of an entry in its file, and the facts that its thread needs.
+/// The position of an entry in its file, and the facts that its thread needs. There is one for each entry of a book, so it is small.
 struct Found {
     id: u32,
     /// The number in the file; 0 for an invalid one.
     source: u32,
-    file: usize,
-    place: Range<u64>,
+    file: u32,
+    /// The number of its bytes, which the reader bounds.
+    length: u32,
+    begin: u64,
     date: Time,
-    zone: i16,
     parent: Option<u32>,
+    zone: i16,
+}
+
+impl Found {
+    fn file(&self) -> usize {
+        self.file as usize
+    }
+
+    fn place(&self) -> Range<u64> {
+        self.begin..self.begin + u64::from(self.length)
+    }
+}
+
+/// Adds an item to a long list, with room for an eighth more at a time instead of twice as many.
+fn push_to_long<T>(list: &mut Vec<T>, one: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 8 + 1024);
+    }
+    list.push(one);
 }
 
 /// An entry whose number another one has, or that has no valid one.
@@ -331,14 +351,14 @@ impl Importing<'_> {
         self.agree_on_book(there)?;
         self.report.access = Some(access_report(self.store, &self.book, self.password_files)?);
         let threads = self.threads(&mut found);
-        found.sort_by_key(|found| (found.date, found.id));
+        found.sort_unstable_by_key(|found| (found.date, found.id));
         self.entries(&found, &threads, progress)
     }
 
     /// Finds the entries of all files in the first pass.
     fn survey(&mut self, progress: Progress<'_>) -> Result<Vec<Found>, ImportError> {
         // The place of the first entry of each number; none if that entry is left out.
-        let mut firsts: HashMap<u32, Option<usize>> = HashMap::new();
+        let mut firsts: HashMap<u32, Option<u32>> = HashMap::new();
         let (mut all, mut again): (Vec<Found>, Vec<SecondEntry>) = Default::default();
         let names: Vec<String> = self.book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
         let mut seen: Vec<String> = Vec::new();
@@ -368,7 +388,7 @@ impl Importing<'_> {
                 // The number that it has here is known when all numbers are.
                 let first = firsts.get(&entry.id).copied();
                 let is_second = first.is_some();
-                if first.flatten().is_some_and(|first| self.is_copy(&all[first], &bytes)) {
+                if first.flatten().is_some_and(|first| self.is_copy(&all[first as usize], &bytes)) {
                     self.fault(file, range.start, format!("entry {} occurs a second time, as it is: read once", entry.id));
                     continue;
                 }
@@ -399,16 +419,18 @@ impl Importing<'_> {
                 }
                 again.extend(digests.map(|digests| SecondEntry { nth: all.len(), told, digests }));
                 if !is_again {
-                    firsts.insert(id, Some(all.len()));
+                    firsts.insert(id, Some(all.len() as u32));
                 }
-                all.push(Found { id, source: id, file, place: range, date, zone, parent });
+                let length = (range.end - range.start) as u32;
+                let found = Found { id, source: id, file: file as u32, length, begin: range.start, date, parent, zone };
+                push_to_long(&mut all, found);
             }
             self.advance(size, progress);
             if !self.go_on {
                 break;
             }
         }
-        self.renumber(&mut all, again, firsts.into_keys().collect())?;
+        self.renumber(&mut all, again, firsts)?;
         if self.source.config.is_none() {
             seen.retain(|name| self.book.attribute(name).is_none());
             self.book.attributes.extend(seen.iter().map(|name| AttributeDef::new(name, AttributeKind::Text)));
@@ -419,19 +441,24 @@ impl Importing<'_> {
 
     /// Returns true if these bytes are the same entry as the first one of their number.
     fn is_copy(&self, first: &Found, bytes: &[u8]) -> bool {
-        let read = || bytes_at(&File::open(&self.files[first.file].0).ok()?, &first.place).ok();
+        let read = || bytes_at(&File::open(&self.files[first.file()].0).ok()?, &first.place()).ok();
         read().is_some_and(|first| entries::lasting(&first).eq(entries::lasting(bytes)))
     }
 
     /// Gives numbers to entries that have none of their own, and reports them.
-    fn renumber(&mut self, all: &mut Vec<Found>, again: Vec<SecondEntry>, known: HashSet<u32>) -> Result<(), ImportError> {
+    fn renumber(
+        &mut self,
+        all: &mut Vec<Found>,
+        again: Vec<SecondEntry>,
+        known: HashMap<u32, Option<u32>>,
+    ) -> Result<(), ImportError> {
         if again.is_empty() {
             return Ok(());
         }
         let name = self.book.name.clone();
-        let mut numbers = Renumber::new(self.store, &name, known)?;
+        let mut numbers = Renumber::new(self.store, &name, known.into_keys().collect())?;
         for SecondEntry { nth, told, digests } in again {
-            let (file, at, is_bad) = (all[nth].file, all[nth].place.start, all[nth].source == 0);
+            let (file, at, is_bad) = (all[nth].file(), all[nth].begin, all[nth].source == 0);
             let why = if is_bad { format!("has no valid number (1 to {MAX_ID})") } else { "occurs a second time".to_owned() };
             let Some(id) = numbers.number(&digests)? else {
                 self.fault(file, at, format!("{told} {why}, and all numbers are used: left out"));
@@ -478,40 +505,40 @@ impl Importing<'_> {
     }
 
     /// Returns the first entry of each entry's thread. A missing parent is reported, and its reply begins a thread.
-    fn threads(&mut self, found: &mut [Found]) -> HashMap<u32, u32> {
-        let lines = thread_links(&found.iter().map(|found| (found.id, found.parent)).collect::<Vec<_>>());
+    fn threads(&mut self, found: &mut [Found]) -> ThreadLinks {
+        let lines = ThreadLinks::new(found.iter().map(|found| (found.id, found.parent)));
         for found in found {
-            let Some(line) = lines.get(&found.id) else { continue };
+            let line = lines.of(found.id);
             found.parent = line.parent;
-            if let Some(what) = link_fault(found.id, line) {
-                self.fault(found.file, found.place.start, what);
+            if let Some(what) = link_fault(found.id, &line) {
+                self.fault(found.file(), found.begin, what);
             }
         }
-        lines.into_iter().map(|(id, line)| (id, line.thread)).collect()
+        lines
     }
 
-    fn entries(&mut self, found: &[Found], threads: &HashMap<u32, u32>, progress: Progress<'_>) -> Result<(), ImportError> {
+    fn entries(&mut self, found: &[Found], threads: &ThreadLinks, progress: Progress<'_>) -> Result<(), ImportError> {
         let known: HashMap<u32, [u8; 16]> = self.store.digests(&self.book.name)?.into_iter().collect();
         let names: Vec<String> = self.book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
         let mut open: Option<(usize, Option<File>)> = None;
         let mut batch = Batch::default();
         for found in found {
-            if open.as_ref().is_none_or(|(file, _)| *file != found.file) {
+            if open.as_ref().is_none_or(|(file, _)| *file != found.file()) {
                 // A file that has become unreadable is reported with each of its entries.
-                open = Some((found.file, File::open(&self.files[found.file].0).ok()));
+                open = Some((found.file(), File::open(&self.files[found.file()].0).ok()));
             }
             let file = open.as_ref().and_then(|(_, file)| file.as_ref());
-            let Some(bytes) = file.and_then(|file| bytes_at(file, &found.place).ok()) else {
+            let Some(bytes) = file.and_then(|file| bytes_at(file, &found.place()).ok()) else {
                 self.fault(
-                    found.file,
-                    found.place.start,
+                    found.file(),
+                    found.begin,
                     format!("entry {}: the file cannot be read, or was changed meanwhile; import again", found.id),
                 );
                 continue;
             };
             let size = bytes.len() as u64;
             match entries::parse(&bytes, &names).filter(|entry| entry.id == found.source) {
-                None => self.fault(found.file, found.place.start, format!("entry {}: the file was changed meanwhile", found.id)),
+                None => self.fault(found.file(), found.begin, format!("entry {}: the file was changed meanwhile", found.id)),
                 Some(entry) => {
                     let digest = digest(&self.report.directory, &bytes, &entry, found.parent);
                     self.report.attachments += entry.attachments.len() as u64;
@@ -559,19 +586,19 @@ impl Importing<'_> {
         }
     }
 
-    fn entry(&mut self, found: &Found, threads: &HashMap<u32, u32>, entry: FileEntry, digest: [u8; 16], batch: &mut Batch) {
+    fn entry(&mut self, found: &Found, threads: &ThreadLinks, entry: FileEntry, digest: [u8; 16], batch: &mut Batch) {
         let Found { id, date, zone, parent, .. } = *found;
-        let thread = threads.get(&id).copied().unwrap_or(id);
+        let thread = threads.of(id).thread;
         let at = EntryPosition { id, date, zone, parent, thread };
         let converted = convert(self.store, &self.book, &self.report.directory, at, entry, digest);
         for what in converted.faults {
-            self.fault(found.file, found.place.start, format!("entry {id}: {what}"));
+            self.fault(found.file(), found.begin, format!("entry {id}: {what}"));
         }
         batch.bytes += converted.bytes;
         batch.uploads.extend(converted.uploads);
         if let Some(imported) = converted.imported {
             batch.entries.push(imported);
-            batch.places.push((found.file, found.place.start));
+            batch.places.push((found.file(), found.begin));
         }
     }
 }

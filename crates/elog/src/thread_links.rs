@@ -22,45 +22,63 @@ pub enum BrokenLink {
     Circle,
 }
 
-/// Returns the threads of a book, from the ids of its entries and the parents that they name. The result does not
-/// depend on the order of the entries.
-pub fn thread_links(entries: &[(u32, Option<u32>)]) -> HashMap<u32, ThreadLink> {
-    let parents: HashMap<u32, Option<u32>> = entries.iter().copied().collect();
-    let up = |id: u32| parents.get(&id).copied().flatten();
-    let mut ids: Vec<u32> = parents.keys().copied().collect();
-    ids.sort_unstable();
-    let mut roots: HashMap<u32, u32> = HashMap::with_capacity(ids.len());
-    for &id in &ids {
-        let (mut way, mut passed, mut here) = (vec![id], HashSet::from([id]), id);
-        let root = loop {
-            if let Some(&root) = roots.get(&here) {
-                break root;
-            }
-            match up(here).filter(|up| parents.contains_key(up)) {
-                // The first entry found of a circle begins it.
-                Some(up) if !passed.insert(up) => break here,
-                Some(up) => {
-                    way.push(up);
-                    here = up;
+/// The threads of a book. Only entries that name a parent take room.
+#[derive(Debug)]
+pub struct ThreadLinks(HashMap<u32, ThreadLink>);
+
+impl ThreadLinks {
+    /// Finds the threads from the ids of all entries and the parents that they name. The result does not depend on the order of
+    /// the entries.
+    pub fn new(entries: impl Iterator<Item = (u32, Option<u32>)>) -> ThreadLinks {
+        let (mut ids, mut parents): (Vec<u32>, HashMap<u32, u32>) = Default::default();
+        for (id, parent) in entries {
+            ids.push(id);
+            // The last one of an id counts.
+            match parent {
+                Some(parent) => parents.insert(id, parent),
+                None => parents.remove(&id),
+            };
+        }
+        ids.sort_unstable();
+        let is_there = |id: u32| ids.binary_search(&id).is_ok();
+        let mut replies: Vec<u32> = parents.keys().copied().collect();
+        replies.sort_unstable();
+        let mut roots: HashMap<u32, u32> = HashMap::with_capacity(replies.len());
+        for &id in &replies {
+            let (mut way, mut passed, mut here) = (vec![id], HashSet::from([id]), id);
+            let root = loop {
+                if let Some(&root) = roots.get(&here) {
+                    break root;
                 }
-                None => break here,
-            }
+                match parents.get(&here).copied().filter(|up| is_there(*up)) {
+                    // The first entry found of a circle begins it.
+                    Some(up) if !passed.insert(up) => break here,
+                    Some(up) => {
+                        way.push(up);
+                        here = up;
+                    }
+                    None => break here,
+                }
+            };
+            roots.extend(way.into_iter().map(|member| (member, root)));
+        }
+        let line = |(id, parent): (u32, u32)| {
+            let thread = roots.get(&id).copied().unwrap_or(id);
+            let (parent, broken) = match parent {
+                parent if !is_there(parent) => (None, Some(BrokenLink::Missing(parent))),
+                // In a circle of replies, the entry that begins the thread has no parent.
+                _ if thread == id => (None, Some(BrokenLink::Circle)),
+                parent => (Some(parent), None),
+            };
+            (id, ThreadLink { parent, thread, broken })
         };
-        way.into_iter().for_each(|member| {
-            roots.insert(member, root);
-        });
+        ThreadLinks(parents.iter().map(|(id, parent)| line((*id, *parent))).collect())
     }
-    let line = |id: u32| {
-        let thread = roots.get(&id).copied().unwrap_or(id);
-        let (parent, broken) = match up(id) {
-            Some(parent) if !parents.contains_key(&parent) => (None, Some(BrokenLink::Missing(parent))),
-            // In a circle of replies, the entry that begins the thread has no parent.
-            Some(_) if thread == id => (None, Some(BrokenLink::Circle)),
-            parent => (parent, None),
-        };
-        (id, ThreadLink { parent, thread, broken })
-    };
-    ids.into_iter().map(line).collect()
+
+    /// Returns the position of an entry.
+    pub fn of(&self, id: u32) -> ThreadLink {
+        self.0.get(&id).copied().unwrap_or(ThreadLink { parent: None, thread: id, broken: None })
+    }
 }
 
 #[cfg(test)]
@@ -83,17 +101,17 @@ mod tests {
         ];
         for _ in 0..entries.len() {
             entries.rotate_left(1);
-            let lines = thread_links(&entries);
-            assert_eq!((lines[&1], lines[&3]), (line(None, 1, None), line(Some(2), 1, None)));
-            assert_eq!((lines[&4], lines[&5]), (line(None, 4, Some(BrokenLink::Missing(99))), line(Some(4), 4, None)));
-            assert_eq!((lines[&6].thread, lines[&7].thread, lines[&8].thread), (7, 7, 7));
+            let lines = ThreadLinks::new(entries.iter().copied());
+            assert_eq!((lines.of(1), lines.of(3)), (line(None, 1, None), line(Some(2), 1, None)));
+            assert_eq!((lines.of(4), lines.of(5)), (line(None, 4, Some(BrokenLink::Missing(99))), line(Some(4), 4, None)));
+            assert_eq!((lines.of(6).thread, lines.of(7).thread, lines.of(8).thread), (7, 7, 7));
             assert_eq!(
-                (lines[&6].parent, lines[&7], lines[&8].parent),
+                (lines.of(6).parent, lines.of(7), lines.of(8).parent),
                 (Some(7), line(None, 7, Some(BrokenLink::Circle)), Some(7))
             );
-            assert_eq!(lines[&9], line(None, 9, Some(BrokenLink::Circle)));
+            assert_eq!(lines.of(9), line(None, 9, Some(BrokenLink::Circle)));
         }
-        let long: Vec<(u32, Option<u32>)> = (1u32..50_000).map(|id| (id, id.checked_sub(1).filter(|up| *up > 0))).collect();
-        assert!(thread_links(&long).values().all(|line| line.thread == 1));
+        let long = ThreadLinks::new((1u32..50_000).map(|id| (id, id.checked_sub(1).filter(|up| *up > 0))));
+        assert!((1..50_000).all(|id| long.of(id).thread == 1));
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     follow::watch::FileStamp,
     import::{BY, BookReport, date_of, link_fault},
     pages::clock::Zone,
-    thread_links::{ThreadLink, thread_links},
+    thread_links::ThreadLinks,
 };
 
 /// The time without changes after which a file is read, because elogd writes an entry in several pieces.
@@ -116,9 +116,8 @@ impl FollowedBook {
                 _ => (path, None, unknown()),
             });
         }
-        let answers: Vec<(u32, Option<u32>)> =
-            parsed.iter().flat_map(|(_, _, file)| &file.parsed).map(|parsed| (parsed.entry.id, parsed.entry.parent)).collect();
-        let lines = thread_links(&answers);
+        let entries = parsed.iter().flat_map(|(_, _, file)| &file.parsed).map(|parsed| &parsed.entry);
+        let lines = ThreadLinks::new(entries.map(|entry| (entry.id, entry.parent)));
         for (path, stamp, reading) in parsed {
             let file = followed.known(stamp, &reading, &lines);
             followed.files.insert(path, file);
@@ -237,8 +236,7 @@ impl FollowedBook {
         let rest = self.files.iter().filter(|(path, _)| !fresh.iter().any(|(fresh, ..)| fresh == *path));
         let rest = rest.flat_map(|(_, file)| file.entries.iter().map(|(id, parent, _)| (*id, *parent)));
         let new = fresh.iter().flat_map(|(_, _, file)| file.parsed.iter().map(|parsed| (parsed.entry.id, parsed.entry.parent)));
-        let answers: Vec<(u32, Option<u32>)> = rest.chain(new).collect();
-        let lines = thread_links(&answers);
+        let lines = ThreadLinks::new(rest.chain(new));
         let (mut entries, mut uploads, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for (path, stamp, reading) in fresh {
             let file = self.known(Some(stamp), &reading, &lines);
@@ -251,8 +249,8 @@ impl FollowedBook {
                     continue;
                 }
                 let fault = |what: String| FileFault { file: path.clone(), at: begin, what, line: 0 };
-                let Some(line) = lines.get(id) else { continue };
-                report.faults.extend(link_fault(*id, line).map(fault));
+                let line = lines.of(*id);
+                report.faults.extend(link_fault(*id, &line).map(fault));
                 let (date, wrong) = date_of(&entry, &path, &self.zone);
                 report.faults.extend(wrong.map(fault));
                 let Some((date, zone)) = date else { continue };
@@ -354,10 +352,10 @@ impl FollowedBook {
         Ok(read)
     }
 
-    fn known(&self, stamp: Option<FileStamp>, reading: &Reading, lines: &HashMap<u32, ThreadLink>) -> DayFile {
+    fn known(&self, stamp: Option<FileStamp>, reading: &Reading, lines: &ThreadLinks) -> DayFile {
         let parsed = &reading.parsed;
         let entry = |Parsed { bytes, entry, .. }: &Parsed| {
-            let parent = lines.get(&entry.id).and_then(|line| line.parent);
+            let parent = lines.of(entry.id).parent;
             (entry.id, entry.parent, digest(&self.directory, bytes, entry, parent))
         };
         let names = parsed.iter().filter(|parsed| parsed.entry.draft.is_none()).flat_map(|parsed| &parsed.entry.attachments);
