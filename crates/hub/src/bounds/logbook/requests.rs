@@ -17,12 +17,12 @@ pub(super) const BOUNDS: &[Bound] = &[
     ),
     bound(
         "rows in lists of entries with a word, with PostgreSQL",
-        Constant("logbook/src/store/postgres/lists.rs", "ROWS", "6_000_000", "6 000 000 (48 MB), and 512 lists"),
+        Constant("logbook/src/store/postgres/lists.rs", "ROWS", "8_000_000", "8 000 000 (64 MB), and 512 lists"),
         "the list that was not used for the longest time is forgotten",
     ),
     bound(
         "rows of one such list",
-        Constant("logbook/src/store/postgres/lists.rs", "MOST", "1 << 16", "65 536"),
+        Constant("logbook/src/store/postgres/lists.rs", "MOST", "1 << 20", "1 048 576"),
         "the database is asked in each search",
     ),
     bound(

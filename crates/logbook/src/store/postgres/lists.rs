@@ -5,8 +5,9 @@
 //! an edit, ends the lists of its book ([`BookState`]).
 //!
 //! A list of few rows is fetched when it is first needed. A longer one is fetched when it is needed again in the same state
-//! of its book: in a book where many entries are edited, each would be of use only once. A very long one is never fetched,
-//! because a search for such a word finds a page, and the number up to which it counts, in the newest entries.
+//! of its book, the longer it was before the more often: in a book where many entries are edited, a list is of use for a
+//! short time only. A very long one is never fetched, because a search for such a word finds a page, and the number up to
+//! which it counts, in the newest entries.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,12 +18,14 @@ use crate::store::verdicts::BookState;
 /// Number of rows up to which a list is fetched at once.
 pub const FEW: usize = 256;
 /// Maximum number of rows of a list.
-pub const MOST: usize = 1 << 16;
+pub const MOST: usize = 1 << 20;
+/// Number of rows that are fetched for each time that a list was needed.
+const FOR_EACH_NEED: usize = 10_000;
 /// Number of new entries of a book after which a list is continued. Until then each search asks for the entries after it.
 pub const GROWTH: u64 = 512;
-/// Maximum number of lists and of their rows together: 48 MB.
+/// Maximum number of lists and of their rows together: 64 MB.
 const LISTS: usize = 512;
-const ROWS: usize = 6_000_000;
+const ROWS: usize = 8_000_000;
 
 /// The rows of a book's entries that have one of some numbers.
 #[derive(Debug, Clone)]
@@ -49,8 +52,10 @@ pub enum Step {
 struct Slot {
     state: BookState,
     list: Option<List>,
-    /// True if it was needed before in this state, with more than [`FEW`] rows.
-    is_needed: bool,
+    /// How often it was needed in this state, while it had more than [`FEW`] rows and was not fetched.
+    needed: usize,
+    /// The number of rows that it had when it was fetched last.
+    length: usize,
     /// True if it had more than [`FEW`] rows, in this state or before.
     is_long: bool,
     /// True if it had more than [`MOST`].
@@ -79,16 +84,15 @@ impl ListMemory {
         slot.used = lists.now;
         if slot.state != state {
             lists.rows -= slot.list.take().map_or(0, |list| list.rows.len());
-            (slot.state, slot.is_needed) = (state, false);
+            (slot.state, slot.needed) = (state, 0);
         }
         match &slot.list {
             Some(list) => Step::Known(list.clone()),
             None if slot.is_too_long => Step::Skip,
             None if !slot.is_long => Step::Fetch(FEW),
-            None if slot.is_needed => Step::Fetch(MOST),
             None => {
-                slot.is_needed = true;
-                Step::Skip
+                slot.needed += 1;
+                if slot.needed > 1 + slot.length / FOR_EACH_NEED { Step::Fetch(MOST) } else { Step::Skip }
             }
         }
     }
@@ -97,19 +101,20 @@ impl ListMemory {
     pub fn keep(&self, state: BookState, numbers: &[i64], limit: usize, list: Option<&List>) {
         let lists = &mut *self.0.lock();
         let used = lists.now;
-        let fresh = || Slot { state, list: None, is_needed: false, is_long: false, is_too_long: false, used };
+        let fresh = || Slot { state, list: None, needed: 0, length: 0, is_long: false, is_too_long: false, used };
         let slot = lists.all.entry((state.book, numbers.into())).or_insert_with(fresh);
         lists.rows -= slot.list.take().map_or(0, |list| list.rows.len());
         (slot.state, slot.used) = (state, used);
         match list {
             Some(list) => {
                 lists.rows += list.rows.len();
-                slot.is_long = list.rows.len() > FEW;
+                slot.length = list.rows.len();
+                slot.is_long = slot.length > FEW;
                 slot.list = Some(list.clone());
             }
             None => {
                 slot.is_long = true;
-                slot.is_needed = true;
+                slot.needed = 1;
                 slot.is_too_long = limit >= MOST;
             }
         }
@@ -141,9 +146,12 @@ mod tests {
         assert!(matches!(memory.next_step(state(0), &[1, 2]), Step::Fetch(MOST)));
         memory.keep(state(0), &[1, 2], MOST, Some(&list(1000)));
         assert!(matches!(memory.next_step(state(0), &[1, 2]), Step::Known(list) if list.rows.len() == 1000));
-        // After an edit it is needed twice again.
+        // After an edit it is needed twice again, and a longer one more often.
         assert!(matches!(memory.next_step(state(1), &[1, 2]), Step::Skip));
         assert!(matches!(memory.next_step(state(1), &[1, 2]), Step::Fetch(MOST)));
+        memory.keep(state(1), &[3], MOST, Some(&list(5 * FOR_EACH_NEED)));
+        let skipped = (0..20).take_while(|_| matches!(memory.next_step(state(2), &[3]), Step::Skip)).count();
+        assert_eq!(skipped, 6);
         memory.keep(state(1), &[1, 2], MOST, None);
         for rewrites in [1, 2, 2, 2] {
             assert!(matches!(memory.next_step(state(rewrites), &[1, 2]), Step::Skip), "a very long one is never fetched again");
@@ -169,9 +177,10 @@ mod tests {
             memory.keep(state(0), &[nth], FEW, Some(&list(5)));
             assert!(matches!(memory.next_step(state(0), &[nth]), Step::Known(_)));
         }
-        assert_eq!((memory.0.lock().all.len(), memory.0.lock().rows), (LISTS, 5 * LISTS));
+        let sizes = |lists: &Lists| (lists.all.len(), lists.rows);
+        assert_eq!(sizes(&memory.0.lock()), (LISTS, 5 * LISTS));
         let long = list(MOST);
-        for nth in 0..200 {
+        for nth in 0..20 {
             memory.next_step(state(0), &[-1, nth]);
             memory.keep(state(0), &[-1, nth], MOST, Some(&long));
             let lists = memory.0.lock();
