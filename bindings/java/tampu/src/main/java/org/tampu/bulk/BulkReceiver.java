@@ -10,6 +10,7 @@ import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -37,6 +38,8 @@ import org.tampu.internal.bulk.Wire;
 public final class BulkReceiver implements AutoCloseable {
     private static final int SILENCE_MILLIS = 10_000;
     private static final int HELLO_MILLIS = 5_000;
+    /** Longest wait of closing for running calls. */
+    private static final long CLOSE_NANOS = 2_000_000_000L;
     /** Callers that are served at once. */
     private static final int CONNECTIONS = 64;
     private static final int FRAME = 1 << 20;
@@ -63,7 +66,8 @@ public final class BulkReceiver implements AutoCloseable {
     private final byte[] token = new byte[16];
     private final byte[] incarnation = Life.create();
     private final Map<String, Slot> slots = new LinkedHashMap<>();
-    private final List<Wire> callers = new ArrayList<>();
+    /** Connections, with the threads that read them. */
+    private final Map<Wire, Thread> callers = new HashMap<>();
     private volatile long resumeNanos = 30_000_000_000L;
     private volatile boolean closing;
     private Announcement announcement;
@@ -131,7 +135,7 @@ public final class BulkReceiver implements AutoCloseable {
                 if (callers.size() >= CONNECTIONS || closing) {
                     return;
                 }
-                callers.add(wire);
+                callers.put(wire, Thread.currentThread());
             }
             try {
                 wire.setSilence(HELLO_MILLIS);
@@ -151,6 +155,7 @@ public final class BulkReceiver implements AutoCloseable {
             } finally {
                 synchronized (callers) {
                     callers.remove(wire);
+                    callers.notifyAll();
                 }
                 if (slot != null) {
                     leave(wire, slot);
@@ -257,7 +262,25 @@ public final class BulkReceiver implements AutoCloseable {
         }
     }
 
-    /** Withdraws the receiver, ends running transfers, and closes the connections. */
+    private void awaitCallers() {
+        long until = System.nanoTime() + CLOSE_NANOS;
+        try {
+            for (long left = CLOSE_NANOS; left > 0; left = until - System.nanoTime()) {
+                // A handler may close its own receiver.
+                if (callers.values().stream().allMatch(thread -> thread == Thread.currentThread())) {
+                    return;
+                }
+                callers.wait(left / 1_000_000 + 1);
+            }
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /**
+     * Withdraws the receiver, closes the connections, and ends running transfers. The answer of a running call of a handler
+     * goes out first, if the call returns within 2 s.
+     */
     @Override
     public void close() throws IOException {
         synchronized (this) {
@@ -267,12 +290,10 @@ public final class BulkReceiver implements AutoCloseable {
         }
         closing = true;
         listener.close();
-        List<Wire> left;
         synchronized (callers) {
-            left = List.copyOf(callers);
-        }
-        for (Wire wire : left) {
-            wire.close();
+            callers.keySet().forEach(Wire::ignoreRest);
+            awaitCallers();
+            callers.keySet().forEach(Wire::closeQuietly);
         }
         for (Slot slot : slots.values()) {
             synchronized (slot) {

@@ -43,7 +43,14 @@ public record BulkFrame(int kind, int flags, int session, int length, long trans
 
     /** Makes the header of a frame with this payload, with a checksum. */
     public static BulkFrame checked(int kind, int session, long transfer, long sequence, long offset, ByteBuffer payload) {
-        return new BulkFrame(kind, CHECKED, session, payload.remaining(), transfer, sequence, offset, crc(payload.duplicate()));
+        return of(kind, 0, session, transfer, sequence, offset, payload, true);
+    }
+
+    /** Makes the header of a frame with this payload. */
+    public static BulkFrame of(int kind, int flags, int session, long transfer, long sequence, long offset, ByteBuffer payload,
+            boolean isChecked) {
+        return new BulkFrame(kind, isChecked ? flags | CHECKED : flags, session, payload.remaining(), transfer, sequence, offset,
+                isChecked ? crc(payload.duplicate()) : 0);
     }
 
     /** Writes the header. */

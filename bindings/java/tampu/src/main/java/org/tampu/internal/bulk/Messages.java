@@ -105,6 +105,17 @@ public final class Messages {
         }
     }
 
+    /** The times that a sender waits for a receiver, in ms; the payload of a Ping. */
+    public record Patience(int dataWait, int ackWait) {
+        public ByteBuffer encode() {
+            return empty().putInt(dataWait).putInt(ackWait).flip();
+        }
+
+        public static Patience decode(ByteBuffer payload) {
+            return read("Ping", payload, bytes -> new Patience(bytes.getInt(), bytes.getInt()));
+        }
+    }
+
     /** Frames that a receiver of datagrams misses: pairs of the first sequence and the one after the last. */
     public record Nack(List<long[]> ranges) {
         public ByteBuffer encode() {

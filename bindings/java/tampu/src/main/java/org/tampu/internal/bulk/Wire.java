@@ -2,6 +2,7 @@ package org.tampu.internal.bulk;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.SocketAddress;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
@@ -19,6 +20,11 @@ public final class Wire implements AutoCloseable {
     public Wire(SocketChannel channel) throws IOException {
         this.channel = channel;
         channel.socket().setTcpNoDelay(true);
+    }
+
+    /** Connects a socket that is not connected. */
+    public void connect(SocketAddress address, int millis) throws IOException {
+        channel.socket().connect(address, millis);
     }
 
     /** Sets the longest payload that is taken. */
@@ -78,14 +84,49 @@ public final class Wire implements AutoCloseable {
         }
     }
 
+    /** Writes the rest of these buffers. */
+    public void write(ByteBuffer[] all) throws IOException {
+        synchronized (out) {
+            for (int from = 0; from < all.length; ) {
+                if (all[from].hasRemaining()) {
+                    channel.write(all, from, all.length - from);
+                } else {
+                    from++;
+                }
+            }
+        }
+    }
+
     /** Writes a control frame outside of a transfer. */
     public void write(int kind, ByteBuffer bytes) throws IOException {
         write(BulkFrame.checked(kind, 0, 0, 0, 0, bytes), bytes);
     }
 
-    /** Says that no more frames come. */
-    public void finish() throws IOException {
-        channel.shutdownOutput();
+    /** Says that no more frames come; a connection that is broken already needs no word. */
+    public void finishQuietly() {
+        try {
+            channel.shutdownOutput();
+        } catch (IOException broken) {
+            closeQuietly();
+        }
+    }
+
+    /** Ends reading: frames that were not read yet are of no more use. */
+    public void ignoreRest() {
+        try {
+            channel.shutdownInput();
+        } catch (IOException broken) {
+            closeQuietly();
+        }
+    }
+
+    /** Closes a connection that is of no more use. */
+    public void closeQuietly() {
+        try {
+            channel.close();
+        } catch (IOException closed) {
+            // The system has taken it back all the same.
+        }
     }
 
     @Override

@@ -1,0 +1,254 @@
+package org.tampu.internal.bulk;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.tampu.internal.bulk.SendLink.Status;
+import org.tampu.internal.bulk.SendWindow.Framed;
+
+/** The threads of a receiver: one connects, reconnects and reads answers, the other one writes. */
+final class SendConnection {
+    private static final int CONNECT_MILLIS = 5_000;
+    /** Longest wait for the answer to a Hello. The receiver may be in a callback. */
+    private static final int WELCOME_MILLIS = 10_000;
+    private static final long PAUSE = 50_000_000;
+    private static final long LONGEST_PAUSE = 1_000_000_000;
+    /** Most frames and bytes of one system call. A slow receiver shows its progress after each. */
+    private static final int FRAMES = 32;
+    private static final int BYTES = 256 << 10;
+    private static final int LEAST_FRAME = 1024;
+
+    /** A receiver's refusal of this sender. */
+    private static final class Refused extends IOException {
+        private static final long serialVersionUID = 1;
+
+        Refused(Messages.Refuse refuse) {
+            super(reason(refuse.reason()) + (refuse.text().isEmpty() ? "" : ": " + refuse.text()));
+        }
+
+        private static String reason(int number) {
+            return switch (number) {
+                case 1 -> "it does not know this sender's token or domain";
+                case 2 -> "it has no such stream";
+                case 3 -> "it has no such flow";
+                case 4 -> "the flow has another sender";
+                case 5 -> "it does not take TCP";
+                case 6 -> "it does not know this version";
+                case 7 -> "it has too many connections";
+                case 8 -> "the flow demands protection";
+                case 9 -> "its access rules deny it";
+                default -> "it refuses with reason " + number;
+            };
+        }
+    }
+
+    private final SendFlow flow;
+    private final SendLink link;
+
+    SendConnection(SendFlow flow, SendLink link) {
+        this.flow = flow;
+        this.link = link;
+    }
+
+    void start() {
+        daemon("tampu-bulk-connect", this::keep);
+        daemon("tampu-bulk-write", this::write);
+    }
+
+    private static void daemon(String name, Runnable run) {
+        Thread thread = new Thread(run, name);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void keep() {
+        long pause = PAUSE;
+        while (true) {
+            Wire wire = null;
+            String why;
+            boolean isRefused = false;
+            try {
+                wire = new Wire(SocketChannel.open());
+                Messages.Welcome welcome = greet(wire);
+                flow.lock.lock();
+                try {
+                    if (flow.isClosing() || link.isRemoved) {
+                        wire.closeQuietly();
+                        return;
+                    }
+                    flow.attach(link, wire, welcome);
+                } finally {
+                    flow.lock.unlock();
+                }
+                pause = PAUSE;
+                read(wire);
+                return;
+            } catch (IOException | IllegalArgumentException failed) {
+                isRefused = failed instanceof Refused;
+                why = failed.getMessage() == null ? failed.getClass().getSimpleName() : failed.getMessage();
+            }
+            if (wire != null) {
+                wire.closeQuietly();
+            }
+            flow.lock.lock();
+            try {
+                if (wire != null && link.wire == wire) {
+                    link.broken(why);
+                } else if (!link.isConnected()) {
+                    link.failed(isRefused, why);
+                }
+                flow.tend(link);
+                flow.signal();
+                long until = System.nanoTime() + pause;
+                for (long left = pause; left > 0 && flow.wants(link); left = until - System.nanoTime()) {
+                    flow.progress.awaitNanos(left);
+                }
+                if (!flow.wants(link)) {
+                    return;
+                }
+                pause = Math.min(2 * pause, LONGEST_PAUSE);
+            } catch (InterruptedException interrupted) {
+                return;
+            } finally {
+                flow.lock.unlock();
+            }
+        }
+    }
+
+    private Messages.Welcome greet(Wire wire) throws IOException {
+        wire.connect(new InetSocketAddress(link.target.host(), link.target.port()), CONNECT_MILLIS);
+        wire.setSilence(WELCOME_MILLIS);
+        SendSettings settings = flow.settings;
+        long transfer;
+        flow.lock.lock();
+        try {
+            transfer = flow.numbering.transfer();
+        } finally {
+            flow.lock.unlock();
+        }
+        wire.write(BulkFrame.HELLO, hello(settings, flow.session, transfer, link.target.token(), flow.incarnation).encode());
+        BulkFrame answer = wire.read();
+        if (!answer.fits(wire.payload())) {
+            throw new IOException("a changed answer came");
+        }
+        if (answer.kind() == BulkFrame.REFUSE) {
+            throw new Refused(Messages.Refuse.decode(wire.payload()));
+        }
+        if (answer.kind() != BulkFrame.WELCOME) {
+            throw new IOException("it answers with a frame of kind " + answer.kind());
+        }
+        Messages.Welcome welcome = Messages.Welcome.decode(wire.payload());
+        int least = Math.min(settings.frame(), LEAST_FRAME);
+        if (welcome.transport() != 0 || (welcome.options() & 6) != 0 || welcome.frame() < least) {
+            throw new IOException("its welcome has transport " + welcome.transport() + ", options " + welcome.options() + " and frames of "
+                    + welcome.frame() + " bytes, which were not asked for");
+        }
+        wire.setSilence(0);
+        return welcome;
+    }
+
+    /** Makes the first frame's payload: data on the connection, without protection. */
+    static Messages.Hello hello(SendSettings settings, int session, long transfer, byte[] token, byte[] incarnation) {
+        long ackEvery = Math.max(1, Math.min(1 << 20, settings.window() / 2));
+        return new Messages.Hello(1, 0, settings.checked() ? 1 : 0, settings.frame(), session, ackEvery, transfer, token, incarnation,
+                settings.domain(), settings.source(), settings.stream(), settings.flow(), "", 0, null);
+    }
+
+    private void read(Wire wire) throws IOException {
+        while (true) {
+            BulkFrame frame = wire.read();
+            ByteBuffer payload = wire.payload();
+            if (!frame.fits(payload)) {
+                throw new IOException("a changed answer came");
+            }
+            flow.lock.lock();
+            try {
+                if (link.wire != wire) {
+                    throw new IOException("the connection was replaced");
+                }
+                flow.take(link, frame, payload);
+            } finally {
+                flow.lock.unlock();
+            }
+        }
+    }
+
+    private void write() {
+        List<Framed> batch = new ArrayList<>();
+        flow.lock.lock();
+        try {
+            while (flow.wants(link)) {
+                flow.tend(link);
+                if (!link.hasUnsent(flow.window)) {
+                    flow.work.await(200, TimeUnit.MILLISECONDS);
+                    continue;
+                }
+                Wire wire = link.wire;
+                collect(batch);
+                link.isWriting = true;
+                flow.lock.unlock();
+                IOException failed = null;
+                try {
+                    wire.write(buffers(batch));
+                } catch (IOException broken) {
+                    failed = broken;
+                }
+                flow.lock.lock();
+                wrote(batch, wire, failed);
+            }
+        } catch (InterruptedException interrupted) {
+            // Nobody interrupts this thread but a program that ends.
+        } finally {
+            flow.lock.unlock();
+        }
+    }
+
+    private void collect(List<Framed> batch) {
+        int bytes = 0;
+        while (!link.owed.isEmpty() && batch.size() < FRAMES) {
+            Framed framed = link.owed.poll();
+            link.owedInFlight.add(framed);
+            batch.add(framed);
+        }
+        if (link.status == Status.LIVE && link.owed.isEmpty()) {
+            while (batch.size() < FRAMES && bytes < BYTES && link.next < flow.window.end()) {
+                Framed framed = flow.window.get(link.next++);
+                batch.add(framed);
+                bytes += framed.bytes().remaining();
+            }
+        }
+        batch.stream().filter(framed -> framed.region() != null).forEach(framed -> flow.window.arena().use(framed.region()));
+    }
+
+    private static ByteBuffer[] buffers(List<Framed> batch) {
+        ByteBuffer heads = ByteBuffer.allocate(batch.size() * BulkFrame.HEADER);
+        ByteBuffer[] all = new ByteBuffer[2 * batch.size()];
+        for (int index = 0; index < batch.size(); index++) {
+            batch.get(index).header().encode(heads);
+            all[2 * index] = heads.slice(index * BulkFrame.HEADER, BulkFrame.HEADER);
+            all[2 * index + 1] = batch.get(index).bytes().duplicate();
+        }
+        return all;
+    }
+
+    private void wrote(List<Framed> batch, Wire wire, IOException failed) {
+        batch.stream().filter(framed -> framed.region() != null).forEach(framed -> flow.window.arena().unuse(framed.region()));
+        boolean saysSomething = batch.stream().anyMatch(framed -> framed.header().kind() != BulkFrame.PING);
+        batch.clear();
+        link.isWriting = false;
+        if (link.wire == wire) {
+            if (failed != null) {
+                link.broken(String.valueOf(failed.getMessage()));
+            } else {
+                link.owedInFlight.clear();
+                link.lastWrite = System.nanoTime();
+                link.progress = saysSomething ? link.lastWrite : link.progress;
+            }
+        }
+        flow.progress.signalAll();
+    }
+}
