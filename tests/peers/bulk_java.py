@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A receiver of bulk data in Java beside `tampu bulk send`: whole transfers, refusals, and ends that are killed."""
+"""Bulk data in Java beside `tampu bulk`, in both directions and among themselves: whole transfers, refusals, ends that are killed."""
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -11,20 +12,122 @@ import javas
 from hub import Place, check, until
 
 
-class Receiver:
-    """Bulk.java, running."""
+# The sizes around frames of 256 KiB, and one that is longer than the sender's window.
+SIZES = [0, 1, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 20_000_003]
+# A heap that a sender must not need more than, and what it sends with it.
+HEAP, LARGE = "-Xmx64m", 1 << 30
 
-    def __init__(self, place, classpath, stream, path):
-        command = javas.command(classpath, "Bulk", place.environment["TAMPU_DOMAIN"], stream, path)
+
+def digest(path):
+    """The hash of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Program:
+    """A program in Java that says what happens."""
+
+    def __init__(self, place, classpath, *arguments):
+        command = javas.command(classpath, *arguments, options=(HEAP,))
         self.process = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         place.processes.append(self.process)
-        self.address = self.line("ready at ").removeprefix("ready at ").strip()
 
     def line(self, beginning):
         """The next line, which begins so."""
         line = self.process.stdout.readline()
         check(f"Java says '{beginning}...': {line.strip()}", line.startswith(beginning))
         return line
+
+
+class Receiver(Program):
+    """Bulk.java, running."""
+
+    def __init__(self, place, classpath, stream, path):
+        super().__init__(place, classpath, "Bulk", place.environment["TAMPU_DOMAIN"], stream, path)
+        self.address = self.line("ready at ").removeprefix("ready at ").strip()
+
+
+class Sender(Program):
+    """BulkSend.java, running."""
+
+    def __init__(self, place, classpath, stream, receivers, rate=0):
+        super().__init__(place, classpath, "BulkSend", place.environment["TAMPU_DOMAIN"], stream, str(receivers), str(rate))
+
+    def begin(self, path, name):
+        """Sends a file."""
+        self.process.stdin.write(f"{path} {name}\n")
+        self.process.stdin.flush()
+
+    def send(self, path, name):
+        """Sends a file, which must arrive whole."""
+        self.begin(path, name)
+        self.line(f"sent bytes={os.path.getsize(path)} complete=true")
+        self.line("to ")
+
+    def end(self):
+        """Ends it in order."""
+        self.process.stdin.close()
+        check("the sender in Java ends in order", self.process.wait(60) == 0)
+
+
+def sends(place, classpath, directory):
+    """A sender in Java beside `tampu bulk recv` and a receiver in Java."""
+    below = os.path.join(directory, "files")
+    os.mkdir(below)
+    files = [os.path.join(below, f"{size}.bin") for size in SIZES]
+    for path, size in zip(files, SIZES):
+        with open(path, "wb") as file:
+            file.write(os.urandom(size))
+    large = os.path.join(below, "large.bin")
+    with open(large, "wb") as file:
+        block = os.urandom(1 << 20)
+        for number in range(LARGE >> 20):
+            file.write(number.to_bytes(8, "little") + block[8:])
+    kept = os.path.join(directory, "kept")
+    receiving = place.start("bulk", "recv", "--stream", "torust", "-o", kept, "--limit", str(len(files) + 1), stdout=subprocess.DEVNULL)
+    sender = Sender(place, classpath, "torust", 1)
+    for path in [*files, large]:
+        name = f"run7/{os.path.basename(path)}"
+        sender.send(path, name)
+        check(f"{name} arrives at `tampu bulk recv` by its hash", digest(os.path.join(kept, name)) == digest(path))
+    check("the receiver ends after its transfers", receiving.wait(60) == 0)
+    sender.end()
+
+    got = os.path.join(directory, "got-java.bin")
+    receiver = Receiver(place, classpath, "tojava", got)
+    sender = Sender(place, classpath, "tojava", 1)
+    for path in [*files, large]:
+        sender.send(path, "any")
+        receiver.line("start")
+        receiver.line(f"end complete=true stopped=true bytes={os.path.getsize(path)} causes=[]")
+        check(f"{os.path.basename(path)} arrives from Java at Java by its hash", digest(got) == digest(path))
+    sender.begin(files[-1], "refuse")
+    receiver.line("start")
+    sender.line("sent bytes=20000003 complete=false")
+    sender.line("to java/receiver: REFUSED cut=null the disk of Java is full")
+    receiver.line("end complete=false")
+    sender.end()
+    receiver.process.stdin.close()
+    check("the receiver in Java ends in order", receiver.process.wait(60) == 0)
+
+    first, second = (Receiver(place, classpath, "killed", os.path.join(directory, f"killed-{number}")) for number in (1, 2))
+    sender = Sender(place, classpath, "killed", 2, rate=10e6)
+    sender.begin(files[-1], "any")
+    first.line("start")
+    second.line("start")
+    until("data has arrived", lambda: os.path.getsize(os.path.join(directory, "killed-1")) > 1_000_000)
+    first.process.kill()
+    first.process.wait()
+    sender.line("sent bytes=20000003 complete=false")
+    said = sorted(sender.line("to java/receiver: ") for _ in range(2))
+    check(f"the other receiver has everything: {said}", said[0] == "to java/receiver: COMPLETE cut=null \n" and ": GONE cut=" in said[1])
+    second.line("end complete=true")
+    check("it arrived by its hash", digest(os.path.join(directory, "killed-2")) == digest(files[-1]))
+    second.process.kill()
+    second.process.wait()
+    sender.begin(files[0], "any")
+    sender.line("failed NO_RECEIVER: flow 'data' needs 2 receivers and has 0")
+    sender.end()
 
 
 def page(place, directory, dump):
@@ -47,7 +150,7 @@ def main():
     javas.maven("-pl", "tampu", "package")
     directory = tempfile.mkdtemp(prefix="tampu-test-")
     classpath = [directory, *javas.ours("tampu")]
-    javas.compile(directory, [javas.ROOT / "tests" / "peers" / "java" / "Bulk.java"], classpath)
+    javas.compile(directory, [javas.ROOT / "tests" / "peers" / "java" / f"{name}.java" for name in ("Bulk", "BulkSend")], classpath)
     place = Place("bulkjava")
     try:
         place.up()
@@ -94,6 +197,7 @@ def main():
         receiver.process.wait()
         said = sender.communicate(timeout=120)[1]
         check(f"the sender of a killed receiver fails and names it: {said.strip()[-200:]}", sender.returncode != 0 and receiver.address in said)
+        sends(place, classpath, directory)
     finally:
         place.close()
         shutil.rmtree(directory, ignore_errors=True)

@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.locks.ReentrantLock;
 import org.tampu.gateway.Gateway;
 import org.tampu.gateway.GatewayException;
 import org.tampu.internal.bulk.Announcement;
@@ -48,6 +49,7 @@ public final class BulkReceiver implements AutoCloseable {
     private static final class Slot {
         private final String name;
         private final ReceivedFlow flow;
+        private final ReentrantLock lock = new ReentrantLock();
         /** The connection of its sender, or null. */
         private Wire wire;
         /** Time at which its connection broke, 0 if it did not. */
@@ -167,12 +169,17 @@ public final class BulkReceiver implements AutoCloseable {
     }
 
     private void leave(Wire wire, Slot slot) {
-        synchronized (slot) {
+        slot.lock.lock();
+        try {
             if (slot.wire == wire) {
                 slot.wire = null;
                 slot.brokenAt = System.nanoTime();
             }
-            slot.notifyAll();
+            if (closing) {
+                slot.flow.giveUp();
+            }
+        } finally {
+            slot.lock.unlock();
         }
     }
 
@@ -192,7 +199,8 @@ public final class BulkReceiver implements AutoCloseable {
             refusal = new Messages.Refuse(8, "this receiver has no protection");
         }
         if (refusal == null) {
-            synchronized (slot) {
+            slot.lock.lock();
+            try {
                 boolean isSame = slot.flow.isOf(hello.incarnation(), hello.session());
                 if (slot.wire != null && isSame) {
                     slot.wire.close();
@@ -212,6 +220,8 @@ public final class BulkReceiver implements AutoCloseable {
                     }
                     return slot;
                 }
+            } finally {
+                slot.lock.unlock();
             }
         }
         wire.write(BulkFrame.REFUSE, refusal.encode());
@@ -227,7 +237,8 @@ public final class BulkReceiver implements AutoCloseable {
                 throw new IOException("a frame of another flow came");
             }
             ByteBuffer payload = wire.payload();
-            synchronized (slot) {
+            slot.lock.lock();
+            try {
                 if (slot.wire != wire) {
                     return;
                 }
@@ -239,6 +250,8 @@ public final class BulkReceiver implements AutoCloseable {
                     }
                     answers.clear();
                 }
+            } finally {
+                slot.lock.unlock();
             }
         }
     }
@@ -247,10 +260,15 @@ public final class BulkReceiver implements AutoCloseable {
     private void watch() {
         while (!closing) {
             for (Slot slot : slots.values()) {
-                synchronized (slot) {
-                    if (slot.brokenAt != 0 && System.nanoTime() - slot.brokenAt > resumeNanos) {
-                        slot.brokenAt = 0;
-                        slot.flow.giveUp();
+                // A flow in a call is not away for long; a call that does not return delays no other flow.
+                if (slot.lock.tryLock()) {
+                    try {
+                        if (slot.brokenAt != 0 && System.nanoTime() - slot.brokenAt > resumeNanos) {
+                            slot.brokenAt = 0;
+                            slot.flow.giveUp();
+                        }
+                    } finally {
+                        slot.lock.unlock();
                     }
                 }
             }
@@ -296,8 +314,13 @@ public final class BulkReceiver implements AutoCloseable {
             callers.keySet().forEach(Wire::closeQuietly);
         }
         for (Slot slot : slots.values()) {
-            synchronized (slot) {
-                slot.flow.giveUp();
+            // A flow that is still in a call ends its transfer after it.
+            if (slot.lock.tryLock()) {
+                try {
+                    slot.flow.giveUp();
+                } finally {
+                    slot.lock.unlock();
+                }
             }
         }
     }

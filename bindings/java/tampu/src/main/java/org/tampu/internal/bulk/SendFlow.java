@@ -57,6 +57,8 @@ public final class SendFlow {
     private boolean checked;
     private long began;
     private long start;
+    /** Bytes since the last frame that requests an acknowledgement. */
+    private long unasked;
     private boolean ended;
     private boolean closing;
 
@@ -162,7 +164,7 @@ public final class SendFlow {
     }
 
     private String all(Predicate<SendLink> which) {
-        return links.values().stream().filter(which).map(link -> link.name() + ": " + link.why).collect(Collectors.joining("; "));
+        return links.values().stream().filter(which).map(link -> link.name() + ": " + link.reason()).collect(Collectors.joining("; "));
     }
 
     private BulkException failure(BulkException.Kind kind, String text) {
@@ -312,7 +314,11 @@ public final class SendFlow {
             }
         }
         checkOpen();
-        int flags = (endsBlock ? BulkFrame.END_OF_BLOCK : 0) | (window.end() % ASK_EVERY == 0 ? BulkFrame.ASK : 0);
+        // A receiver may acknowledge less often than a small window, or one of short frames, needs it.
+        unasked += length;
+        boolean asks = unasked >= settings.window() / 2 || window.end() % ASK_EVERY == 0;
+        unasked = asks ? 0 : unasked;
+        int flags = (endsBlock ? BulkFrame.END_OF_BLOCK : 0) | (asks ? BulkFrame.ASK : 0);
         push(new Framed(numbering.data(flags, bytes, summed), bytes, region[0]));
         await(() -> {
             boolean isSomebody = false;

@@ -88,6 +88,11 @@ final class SendLink {
         return source.isEmpty() ? target.address() : source + " at " + target.address();
     }
 
+    /** Returns the reason for its state; that of a cut stays until it takes part again. */
+    String reason() {
+        return cut == null ? why : cutWhy;
+    }
+
     /** Returns whether frames are kept for it. */
     boolean takesPart() {
         return status == Status.LIVE || status == Status.BROKEN;
@@ -316,7 +321,7 @@ final class SendLink {
             case COMPLETE -> "";
             case REFUSED -> refusal.text();
             case INCOMPLETE -> lost.stream().mapToLong(LostRange::bytes).sum() + " bytes were lost";
-            case CUT, GONE -> cut == null ? why : cutWhy;
+            case CUT, GONE -> reason();
         };
         return new BulkDelivery(source, target.address(), outcome, cut, ackedBytes, List.copyOf(lost), List.copyOf(faults.values()),
                 reason);
