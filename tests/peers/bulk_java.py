@@ -20,8 +20,11 @@ HEAP, LARGE = "-Xmx64m", 1 << 30
 
 def digest(path):
     """The hash of a file."""
+    found = hashlib.sha256()
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while part := file.read(1 << 20):
+            found.update(part)
+    return found.hexdigest()
 
 
 class Program:
@@ -143,6 +146,14 @@ def page(place, directory, dump):
     place.run("bulk", "send", dump, "--stream", "raw")
     said = program.communicate(timeout=60)[0]
     check("the program of the page gets a transfer", program.returncode == 0 and said.endswith("complete: true\n"))
+    source = pathlib.Path(below) / "SendBulk.java"
+    source.write_text(javas.examples(javas.ROOT / "docs" / "java.md")["SendBulk"])
+    javas.compile(below, [source], classpath)
+    kept = os.path.join(below, "kept")
+    receiving = place.start("bulk", "recv", "--stream", "raw", "-o", kept, "--limit", "2", stdout=subprocess.DEVNULL)
+    sent = subprocess.run(javas.command(classpath, "SendBulk", dump), env=place.environment, timeout=60, check=False)
+    check("the sender of the page has sent", sent.returncode == 0 and receiving.wait(60) == 0)
+    check("its file arrives by its hash", digest(os.path.join(kept, os.path.basename(dump))) == digest(dump))
 
 
 def main():

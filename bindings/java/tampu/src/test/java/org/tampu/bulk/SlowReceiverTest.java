@@ -16,6 +16,7 @@ class SlowReceiverTest {
     private static final int SLOW = 2;
 
     @Test
+    @SuppressWarnings("try")
     void aReceiverThatTakesNothingIsCutByTheSlowRule() throws Exception {
         Collector collector = new Collector();
         CountDownLatch goOn = new CountDownLatch(1);
@@ -94,6 +95,7 @@ class SlowReceiverTest {
     }
 
     @Test
+    @SuppressWarnings("try")
     void aStopThatIsNotAcknowledgedHasItsOwnTime() throws Exception {
         Collector collector = new Collector();
         CountDownLatch goOn = new CountDownLatch(1);
