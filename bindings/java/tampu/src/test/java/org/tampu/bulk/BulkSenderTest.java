@@ -205,9 +205,11 @@ class BulkSenderTest {
     @Test
     void closingDeliversTheLastBlocksAndThenGivesUp() throws Exception {
         Collector collector = new Collector();
-        byte[] content = random(3_000_000);
+        // Most of the data waits in the sender when it is closed.
+        collector.atData = () -> Thread.sleep(5);
+        byte[] content = random(8_000_000);
         try (var receiver = receiver(collector)) {
-            try (var sender = builder().open()) {
+            try (var sender = builder().frame(64 << 10).open()) {
                 sender.connect(receiver.target());
                 sender.start("");
                 sender.send(content);

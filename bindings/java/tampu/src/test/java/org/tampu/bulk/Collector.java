@@ -71,7 +71,7 @@ class Collector implements BulkHandler {
     }
 
     static BulkHandler.End next(BlockingQueue<End> of) throws InterruptedException {
-        End end = of.poll(60, TimeUnit.SECONDS);
+        End end = of.poll(30, TimeUnit.SECONDS);
         if (end == null) {
             throw new AssertionError("no end came");
         }
