@@ -52,7 +52,7 @@ pub enum Step {
 struct Slot {
     state: BookState,
     list: Option<List>,
-    /// How often it was needed in this state, while it had more than [`FEW`] rows and was not fetched.
+    /// Number of times it was needed in this state, while it had more than [`FEW`] rows and was not fetched.
     needed: usize,
     /// The number of rows that it had when it was fetched last.
     length: usize,
