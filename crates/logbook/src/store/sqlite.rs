@@ -400,7 +400,9 @@ mod tests {
     }
 
     /// Takes away what the last layouts have more than the ones before them.
-    const LATEST: &str = "DROP TABLE look; DROP TABLE signature; DROP INDEX entry_signed; ALTER TABLE entry DROP COLUMN signed";
+    const LATEST: &str = "DROP TABLE look; DROP TABLE signature; DROP INDEX entry_signed; ALTER TABLE entry DROP COLUMN signed; \
+        DROP TRIGGER entry_taken; DROP TRIGGER entry_changed; DROP TRIGGER entry_between; DROP TRIGGER body_changed; \
+        ALTER TABLE book DROP COLUMN rewrites";
 
     #[test]
     fn names_of_attachments_are_filled_in_where_a_release_had_none() {
