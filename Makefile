@@ -145,7 +145,7 @@ bench-java: build ## what a log call costs in Java, beside Logback's file append
 	@TAMPU_BIN="$(CARGO_TARGET_DIR)/debug/tampu" scripts/bench-java.py $(ARGS)
 
 .PHONY: bench-clients
-bench-clients: bench-build ## events of programs in C++ and Java beside those in Rust, and JeroMQ beside Java
+bench-clients: bench-build ## events of programs in C++ and Java beside those in Rust, and JeroMQ beside Java, also for bulk data
 	@cargo build $(CARGO_FLAGS) --release --package tampu-c
 	@scripts/bench-clients.py $(ARGS)
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Events of programs in C++ and Java beside those in Rust, and JeroMQ beside Java, on one host in the same run.
 
-    bench-clients.py [--seconds 3] [--rounds 3] [--elements 23,1024] [--only c++,java] [--json]
+    bench-clients.py [--seconds 3] [--rounds 3] [--elements 23,1024] [--blocks 65536,1048576] [--only c++,java] [--json]
 
 A server pushes spectra of DevLong as fast as its client takes them, and the client checks every element. The ways take turns; each row has
-the median of its rounds. Rust and C++ are on the bus, Java uses the gateway.
+the median of its rounds. Rust and C++ are on the bus, Java uses the gateway. Blocks of bulk data go from Java to Java, and as messages
+of JeroMQ.
 """
 
 import argparse
@@ -74,6 +75,13 @@ class Bench:
             javas.maven("-Pbench", "-DskipTests", "package")
             path = javas.ours("tampu", "tampu-bench") + javas.jars(("org/zeromq/jeromq", "jeromq"))
             self.java = ["java", "-cp", ":".join(path), "org.tampu.bench.BenchEvents"]
+            self.bulk = [*self.java[:-1], "org.tampu.bench.BenchBulk"]
+
+    def blocks(self, way, size):
+        """Blocks a second of a way, and the share that was missed."""
+        kind, size = "tampu" if way == "java" else "jeromq", str(size)
+        server = [*self.bulk, "server", kind, size, str(self.seconds)]
+        return through(self.place, server, [*self.bulk, "client", kind, size])
 
     def rate(self, way, elements):
         """Events a second of a way, and the share that was missed."""
@@ -91,11 +99,37 @@ class Bench:
         return through(self.place, [*self.java, "server", kind, count, seconds], [*self.java, "client", kind])
 
 
+def numbers(text):
+    """The numbers of a list with commas."""
+    return [int(number) for number in text.split(",") if number]
+
+
+def table(kind, size, ways, measure, options):
+    """Measures the ways by turns, and prints a row for each."""
+    rates, missed = {way: [] for way in ways}, {way: [] for way in ways}
+    for _ in range(options.rounds):
+        for way in ways:
+            rate, share = measure(way, size)
+            rates[way].append(rate)
+            missed[way].append(share)
+    for way in ways:
+        rate = statistics.median(rates[way])
+        peer = WAYS[way]
+        ratio = rate / statistics.median(rates[peer]) if peer in ways and peer != way else None
+        if options.json:
+            print(json.dumps({"way": way + kind, "bytes": size, "rates": rates[way], "rate": rate, "missed": missed[way], "peer": peer, "ratio": ratio}))
+        else:
+            part = f"{ratio:.2f} of {peer}" if ratio else ""
+            span = f"{min(rates[way]):,.0f}, {max(rates[way]):,.0f}"
+            print(f"| {way}{kind} | {size} | {rate:,.0f} | {span} | {max(missed[way]):.1%} | {part} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--elements", default="23,1024", help="DevLong of a value")
+    parser.add_argument("--blocks", default="65536,1048576", help="bytes of a block of bulk data; empty for none")
     parser.add_argument("--only", default=",".join(WAYS))
     parser.add_argument("--library", default=os.path.join(TARGET, "release"), help="the directory of libtampu_log.so")
     parser.add_argument("--json", action="store_true", help="one JSON object a row")
@@ -112,23 +146,12 @@ def main():
         place.up()
         bench = Bench(place, options.seconds, ways, options.library)
         if not options.json:
-            print("| way | bytes | events/s, median | lowest, highest | missed, most | of its peer |\n|-|-|-|-|-|-|")
-        for elements in map(int, options.elements.split(",")):
-            rates, missed = {way: [] for way in ways}, {way: [] for way in ways}
-            for _ in range(options.rounds):
-                for way in ways:
-                    rate, share = bench.rate(way, elements)
-                    rates[way].append(rate)
-                    missed[way].append(share)
-            for way in ways:
-                rate = statistics.median(rates[way])
-                peer = WAYS[way]
-                ratio = rate / statistics.median(rates[peer]) if peer in ways and peer != way else None
-                if options.json:
-                    print(json.dumps({"way": way, "bytes": 4 * elements, "rates": rates[way], "rate": rate, "missed": missed[way], "peer": peer, "ratio": ratio}))
-                else:
-                    part = f"{ratio:.2f} of {peer}" if ratio else ""
-                    print(f"| {way} | {4 * elements} | {rate:,.0f} | {min(rates[way]):,.0f}, {max(rates[way]):,.0f} | {max(missed[way]):.1%} | {part} |", flush=True)
+            print("| way | bytes | items/s, median | lowest, highest | missed, most | of its peer |\n|-|-|-|-|-|-|")
+        events = [("", 4 * elements, ways, lambda way, size: bench.rate(way, size // 4)) for elements in numbers(options.elements)]
+        java = [way for way in ways if way in ("java", "jeromq")]
+        blocks = [(" bulk", size, java, bench.blocks) for size in numbers(options.blocks)]
+        for kind, size, those, measure in [*events, *blocks]:
+            table(kind, size, those, measure, options)
         print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     finally:
         place.close()

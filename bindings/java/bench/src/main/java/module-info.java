@@ -1,4 +1,4 @@
-/** Cost of log calls and of events, beside peers. */
+/** Cost of log calls, of events and of bulk data, beside peers. */
 module org.tampu.bench {
     requires org.tampu;
     requires org.tampu.slf4j;
