@@ -14,6 +14,11 @@
  * with one flow; a program with several flows opens several handles. C++ has classes for streams of several flows in
  * tampu_bulk.hpp.
  *
+ * A site may have settings of a flow in the configuration file that TAMPU_CONFIG names, as [[bulk.flow]]; docs/bulk.md describes
+ * them. Opening a sender or receiver reads them. What the call sets beats the environment (TAMPU_BULK_PROTOCOL and others), which
+ * beats the file, which beats the defaults. An invalid file or variable makes the call fail; the reason has the file and its line
+ * or entry.
+ *
  * Strings are UTF-8 with a zero at the end; they are copied or used during the call only. Every function may be called in every
  * thread, but not in a signal handler; calls of one sender wait for each other. None unwinds, exits or aborts. A failure
  * returns NULL or -1, and tampu_bulk_last_error() returns its reason. A NULL handle does nothing and counts as a failure.
@@ -56,6 +61,11 @@ void tampu_bulk_leave(tampu_bulk_participant *participant);
 
 /* ---- Sending ---- */
 
+enum {
+    /* As transport, protection, `checked` or `slow`: the default of the library, whatever the configuration has. */
+    TAMPU_BULK_DEFAULT = -1
+};
+
 /* Transport of the data. */
 enum {
     /* The group if there is one; shared memory if both are on one host; otherwise TCP. */
@@ -93,11 +103,12 @@ enum {
     TAMPU_BULK_ACK_EVERY_SEND = 2
 };
 
-/* Settings of a flow. A member of 0 has its default. */
+/* Settings of a flow. A member of 0 (NULL) has the value of the configuration, or its default. The configuration has no window,
+ * waits and acknowledgements. */
 typedef struct tampu_bulk_send_settings {
     /* Most bytes sent and not acknowledged. Default 32 MiB, at most 16 GiB. */
     uint64_t window;
-    /* Most bytes per second; 0: no limit. */
+    /* Most bytes per second. Default: no limit. */
     double throttle;
     /* Number of receivers that tampu_bulk_start waits for. Default 1. */
     uint32_t receivers;
@@ -105,10 +116,10 @@ typedef struct tampu_bulk_send_settings {
     uint32_t connect_wait_ms;
     /* TAMPU_BULK_... */
     int32_t transport;
-    /* 1: data has checksums. */
+    /* 1: data has checksums. -1: none. */
     int32_t checked;
     /* Multicast group, "ADDRESS" or "ADDRESS:PORT" as in "239.255.7.1:4711"; data is sent to it once for all receivers. NULL or
-     * "": none. */
+     * "": that of the configuration, unless `transport` excludes it. */
     const char *group;
     /* Address, name or index of this host's interface for the group. NULL or "": 127.0.0.1, which reaches no other host. */
     const char *group_interface;
@@ -130,7 +141,7 @@ typedef struct tampu_bulk_send_settings {
     int32_t reserved;
 } tampu_bulk_send_settings;
 
-/* Opens a sender without receivers. `settings` may be NULL. NULL on failure. */
+/* Opens a sender without receivers. `settings` may be NULL, which is the same as all members 0. NULL on failure. */
 tampu_bulk_sender *tampu_bulk_sender_open(const tampu_bulk_participant *participant, const char *stream, const char *flow,
                                           const tampu_bulk_send_settings *settings, size_t size);
 
@@ -324,8 +335,9 @@ typedef struct tampu_bulk_handler {
 void tampu_bulk_explain(const char *text);
 
 /* Opens a receiver, and announces it if the participant is on the bus. `listen` is an IP address and a port, "0.0.0.0:0"; NULL:
- * 127.0.0.1 and a free port. `announce` is the announced name or address, with or without a port; NULL: the same as `listen`.
- * NULL on failure. */
+ * the `endpoint` of the configuration, or 127.0.0.1 and a free port. Each handle listens at its own port, so a stream of several flows needs
+ * port 0. `announce` is the announced name or address, with or without a port; NULL: that of the configuration, or the same as
+ * `listen`, or this host's name for 0.0.0.0. NULL on failure. */
 tampu_bulk_receiver *tampu_bulk_receiver_open(const tampu_bulk_participant *participant, const char *stream, const char *flow,
                                               const char *listen, const char *announce, const tampu_bulk_handler *handler, size_t size);
 

@@ -71,7 +71,7 @@ private:
 
 // ---- Sending ----
 
-// A flow of a sender, and its settings: members of 0 have their defaults.
+// A flow of a sender, and its settings: members of 0 have the values of the configuration, or their defaults.
 struct FlowOf {
     std::string name;
     tampu_bulk_send_settings settings = {};
@@ -239,8 +239,8 @@ struct CallbackOf {
 // The receiving side of a stream with its flows. Closing waits for running callbacks.
 class Receiver {
 public:
-    // `listen` is an IP address and a port, "0.0.0.0:0"; the default is this host alone. `announce` is the name or address at which
-    // others reach it. With several flows the port has to be 0: each flow listens at its own.
+    // `listen` is an IP address and a port, "0.0.0.0:0"; the default is that of the configuration, or this host alone. `announce` is
+    // the name or address at which others reach it. With several flows the port has to be 0: each flow listens at its own.
     Receiver(Participant participant, const std::string &stream, const std::vector<CallbackOf> &flows, const std::string &listen = {},
              const std::string &announce = {})
         : participant_(std::move(participant)) {

@@ -13,6 +13,11 @@ use tampu_bulk::{Name, Protection};
 
 use crate::{failure::Failure, string};
 
+/// A number of C's that leaves a setting to the configuration.
+const UNSET: i32 = 0;
+/// `TAMPU_BULK_DEFAULT`: the default of the library, despite the configuration.
+const DEFAULT: i32 = -1;
+
 pub mod block;
 pub mod callbacks;
 pub mod participant;
@@ -34,10 +39,14 @@ unsafe fn name(name: *const c_char, what: &'static str) -> Result<Name, Failure>
     Ok(Name::new(unsafe { string::text(name) })?)
 }
 
-/// Converts a protection of C's.
-fn protection_of(number: i32) -> Result<Protection, Failure> {
+/// Converts a protection of C's; `None` if the call leaves it to the configuration.
+fn protection_of(number: i32) -> Result<Option<Protection>, Failure> {
+    if number == UNSET {
+        return Ok(None);
+    }
+    let number = if number == DEFAULT { UNSET } else { number };
     let found = usize::try_from(number).ok().and_then(|index| Protection::ALL.get(index).copied());
-    found.ok_or_else(|| Failure::Odd {
+    found.map(Some).ok_or_else(|| Failure::Odd {
         what: "the protection",
         value: number.to_string(),
         possible: "the header has the possible values",

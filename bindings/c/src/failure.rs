@@ -9,7 +9,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use tampu_bulk::{directory::AnnounceError, group::BadGroup, name::BadBulkName, sender::SendError, target::BadTarget};
+use tampu_bulk::{
+    directory::AnnounceError,
+    group::BadGroup,
+    name::BadBulkName,
+    sender::SendError,
+    settings::{BadCombination, BadFlowSettings},
+    target::BadTarget,
+};
 use tampu_bus::{BusError, connect::BadEnvironment};
 use tampu_event::{
     JoinError,
@@ -54,6 +61,10 @@ pub enum Failure {
     Target(#[from] BadTarget),
     #[error("the group: {0}")]
     Group(#[from] BadGroup),
+    #[error(transparent)]
+    FlowSettings(#[from] BadFlowSettings),
+    #[error(transparent)]
+    Combination(#[from] BadCombination),
     #[error(transparent)]
     BulkOpen(#[from] tampu_bulk::receiver::OpenError),
     #[error(transparent)]

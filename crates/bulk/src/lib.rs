@@ -15,6 +15,7 @@
 //! | one sender, many receivers | [`distributor`] |
 //! | a multicast group, for all receivers at once | [`group`] |
 //! | senders and receivers on the bus; their states; reports of transfers | [`directory`], [`asking`], [`note`], [`transfers`] |
+//! | settings of flows: the file of a site, the environment | [`settings`] |
 //! | the parameter of a file; directories of received files | [`file`], [`store`] |
 //! | waiting senders and receivers, and results of transfers | [`state`] |
 //!
@@ -79,6 +80,7 @@ pub mod receiving;
 pub mod seal;
 pub mod sender;
 pub mod sending;
+pub mod settings;
 pub mod state;
 pub mod store;
 pub mod target;

@@ -1,6 +1,4 @@
-//! Bulk data in the hub: site settings of flows, and log records of transfers. The data itself never passes through a hub.
-
-pub mod settings;
+//! Bulk data in the hub: log records of transfers. The data itself never passes through a hub.
 
 use tampu_bulk::transfers::{Outcome, Transfer, Transfers, TransfersError};
 use tampu_bus::Participant;

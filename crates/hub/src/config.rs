@@ -14,6 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tampu_archive::{BackupPlaces, Keep, Options};
+use tampu_bulk::settings::Bulk;
 use tampu_bus::QosPatch;
 use tampu_event::history::HistorySettings;
 use tampu_log::{
@@ -28,7 +29,6 @@ use tampu_workers::OnPanic;
 
 use crate::{
     book::settings::BookSettings,
-    bulk::settings::Bulk,
     gateway::settings::GatewaySettings,
     inputs::settings::{Epics, Syslog},
     limits::LimitSettings,
@@ -137,7 +137,7 @@ pub struct Config {
     pub syslog: Syslog,
     /// Input of the log of EPICS's IOCs.
     pub epics: Epics,
-    /// Settings of bulk flows, for the commands that send and receive.
+    /// Settings of bulk flows, for the programs and commands that send and receive.
     pub bulk: Bulk,
     /// The bridge to Tango.
     pub tango: TangoSettings,

@@ -8,7 +8,7 @@
 //! | certificates, their use and their life | [`certificates`] |
 //! | modes of the data's directories | [`private`] |
 //! | inputs of other programs' logs | [`inputs`] |
-//! | settings of bulk flows, log records of bulk transfers | [`bulk`] |
+//! | log records of bulk transfers | [`bulk`] |
 //! | metrics for Prometheus | [`metrics`] |
 //! | routes of records to files and other hosts | [`routes`] |
 //! | the history of events | `history` |

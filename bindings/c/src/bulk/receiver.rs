@@ -12,6 +12,7 @@ use tampu_bulk::{
     directory::{self, Announced},
     handler::Handler,
     receiver::{FlowSettings, ReceiverSettings},
+    settings::{Direction, FlowPatch, of_program},
 };
 use tampu_bus::engine::Guard;
 
@@ -61,23 +62,23 @@ pub unsafe extern "C" fn tampu_bulk_receiver_open(
             let names = (name(stream, "the stream's name")?, name(flow, "the flow's name")?);
             (member(participant)?, names.0, names.1, optional(listen), optional(announce), calls)
         };
-        let mut settings = ReceiverSettings { announce, ..ReceiverSettings::default() };
-        if let Some(listen) = listen {
+        let endpoint = listen.map(|listen| {
             let odd = |_| Failure::Odd {
                 what: "the address to listen at",
                 value: listen.clone(),
                 possible: "give an IP address and a port",
             };
-            settings.listen = listen.parse::<SocketAddr>().map_err(odd)?;
-        }
-        if settings.listen.ip().is_unspecified() && settings.announce.is_none() {
-            return Err(Failure::Odd {
-                what: "the address to announce",
-                value: settings.listen.to_string(),
-                possible: "name the address at which others reach this host",
-            });
-        }
-        let flow = FlowSettings { protection: protection_of(calls.protection)?, ..FlowSettings::new(flow) };
+            listen.parse::<SocketAddr>().map_err(odd)
+        });
+        let said = FlowPatch {
+            endpoint: endpoint.transpose()?,
+            announce,
+            protection: protection_of(calls.protection)?,
+            ..FlowPatch::new(stream.clone(), flow.clone())
+        };
+        let values = of_program(Direction::Recv, &said)?;
+        let flow = values.to_received(FlowSettings::new(flow));
+        let settings = ReceiverSettings::default().at_place_of(&[values]);
         let done = Arc::new(Done::default());
         // SAFETY: by the caller; closing waits for `done`, and the handle is open until then.
         let handler: Box<dyn Handler> = Box::new(unsafe { Callbacks::new(calls, done.clone()) });

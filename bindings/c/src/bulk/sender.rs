@@ -10,6 +10,7 @@ use tampu_bulk::{
     Sender, asking,
     directory::{self, Following, Teller, TransferNote},
     sender::{Flow, SendFlow},
+    settings::{Direction, FlowPatch, of_program},
     state::{Delivery, Report},
 };
 use tampu_bus::{Participant, engine::Guard};
@@ -133,7 +134,9 @@ pub unsafe extern "C" fn tampu_bulk_sender_open(
             (member(participant)?, names.0, names.1, given(settings, size, SETTINGS_FIRST)?.unwrap_or_default())
         };
         // SAFETY: by the caller.
-        let settings = unsafe { settings.over(SendFlow::new(name.clone())) }?;
+        let said = unsafe { settings.said(FlowPatch::new(stream.clone(), name.clone())) }?;
+        let default = settings.over(SendFlow::new(name.clone()))?;
+        let settings = of_program(Direction::Send, &said)?.to_sent(default)?;
         let sender = Arc::new(Sender::open(member.identity.clone(), stream, vec![settings])?);
         let flow = sender.flow(&name).cloned().ok_or(Failure::Null("the flow"))?;
         let bus = match &member.bus {

@@ -4,16 +4,14 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 use tampu_bulk::{
-    Name, Protection,
+    Name,
     group::Group,
     interface::Interface,
     receiver::{FlowSettings, ReceiverSettings},
-    sender::{self, SendFlow},
+    sender::SendFlow,
+    settings::{self, BadCombination, Bulk, Direction, FlowPatch, FlowValues, default_flow},
 };
-use tampu_hub::{
-    Config,
-    bulk::settings::{self as file, Bulk, Direction, FlowPatch, default_flow},
-};
+use tampu_hub::Config;
 use tampu_types::units::parse_size;
 
 use super::choices::{OnOff, ProtectionChoice, Protocol};
@@ -32,8 +30,7 @@ impl FromFile {
     pub fn load(&self) -> Result<Bulk, Failure> {
         let Some(path) = &self.config else { return Ok(Bulk::default()) };
         let config = Config::from_file(path).map_err(|error| Failure::Usage(error.to_string()))?;
-        config.bulk.check().map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-        Ok(config.bulk)
+        config.bulk.checked(path).map_err(|error| Failure::Usage(error.to_string()))
     }
 }
 
@@ -59,12 +56,14 @@ pub struct TakingArgs {
 
 impl TakingArgs {
     /// Returns the receiver's settings for these flows of a stream.
-    pub fn place(&self, file: &Bulk, stream: &Name, flows: &[Name]) -> ReceiverSettings {
-        let patches: Vec<FlowPatch> = flows.iter().map(|flow| file.of(stream, flow, Direction::Recv)).collect();
-        let default = ReceiverSettings::default();
-        let listen = self.listen.or_else(|| patches.iter().find_map(|patch| patch.endpoint)).unwrap_or(default.listen);
-        let announce = self.announce.clone().or_else(|| patches.iter().find_map(|patch| patch.announce.clone()));
-        ReceiverSettings { listen, announce: host_to_announce(announce.as_deref(), listen), ..default }
+    pub fn place(&self, file: &Bulk, stream: &Name, flows: &[Name]) -> Result<ReceiverSettings, Failure> {
+        let values = |flow: &Name| {
+            let empty = FlowPatch::new(stream.clone(), flow.clone());
+            let said = FlowPatch { endpoint: self.listen, announce: self.announce.clone(), ..empty };
+            FlowValues::new(file.of(stream, flow, Direction::Recv), &[&said]).map_err(contradiction)
+        };
+        let values = flows.iter().map(values).collect::<Result<Vec<_>, _>>()?;
+        Ok(ReceiverSettings::default().at_place_of(&values))
     }
 }
 
@@ -83,28 +82,20 @@ pub struct CarryingArgs {
 }
 
 impl CarryingArgs {
-    /// Returns the demanded protection.
-    fn protection(&self, patch: &FlowPatch) -> Protection {
-        self.protection.map(ProtectionChoice::protection).or(patch.protection).unwrap_or_default()
-    }
-
-    /// Returns true if data has checksums.
-    fn checked(&self, patch: &FlowPatch, default: bool) -> bool {
-        self.checksum.map(OnOff::is_on).or(patch.checksum).unwrap_or(default)
-    }
-
-    /// The way that was asked for.
-    fn protocol(&self, patch: &FlowPatch) -> Protocol {
-        self.protocol.or(patch.protocol.map(Protocol::from)).unwrap_or(Protocol::Auto)
-    }
-
-    /// Into a flow that is taken.
-    pub fn apply_to_taken(&self, patch: &FlowPatch, taken: &mut FlowSettings, checked: bool) {
-        taken.checked = self.checked(patch, checked);
-        taken.protection = self.protection(patch);
-        if let Some(transport) = self.protocol(patch).transport() {
-            taken.transports = vec![transport];
+    /// Returns the flags and variables as settings of a flow.
+    fn said(&self, file: &FlowPatch) -> FlowPatch {
+        FlowPatch {
+            checksum: self.checksum.map(OnOff::is_on),
+            protocol: self.protocol.map(settings::Protocol::from),
+            protection: self.protection.map(ProtectionChoice::protection),
+            ..FlowPatch::new(file.stream.clone(), file.flow.clone())
         }
+    }
+
+    /// Applies the settings to a flow that is received, whose own values are the defaults.
+    pub fn apply_to_taken(&self, file: FlowPatch, default: FlowSettings) -> Result<FlowSettings, Failure> {
+        let said = self.said(&file);
+        Ok(FlowValues::new(file, &[&said]).map_err(contradiction)?.to_received(default))
     }
 }
 
@@ -133,71 +124,47 @@ pub struct GivingArgs {
 
 impl GivingArgs {
     /// Applies the settings to a flow, whose own values are the defaults.
-    pub fn apply(&self, carrying: &CarryingArgs, patch: &FlowPatch, given: SendFlow) -> Result<SendFlow, Failure> {
-        let slow = self.slow.or(patch.slow.map(Slow::from));
-        let group = self.group(carrying.protocol, patch)?;
-        if group.is_some() && slow == Some(Slow::Skip) {
-            let why = "a multicast group goes at the pace of its slowest receiver: one that is too slow is cut, and nothing skipped for it";
-            return Err(Failure::Usage(why.to_owned()));
-        }
-        let transport = if group.is_some() { Protocol::Multicast } else { carrying.protocol(patch) }.transport();
-        Ok(SendFlow {
-            receivers: self.receivers.or(patch.receivers).unwrap_or(given.receivers),
-            throttle: self.throttle.map(|bytes| bytes as f64).or(patch.throttle_mb.map(|mb| mb * 1e6)).or(given.throttle),
-            slow: slow.map_or(given.slow, |slow| if slow == Slow::Skip { sender::Slow::Skip } else { sender::Slow::Cut }),
-            checked: carrying.checked(patch, given.checked),
-            protection: carrying.protection(patch),
-            transport,
-            group,
-            ..given
-        })
-    }
-
-    /// Returns the multicast group of the data, if there is one.
-    fn group(&self, protocol: Option<Protocol>, patch: &FlowPatch) -> Result<Option<Group>, Failure> {
-        let usage = |why: &str| Err(Failure::Usage(why.to_owned()));
-        let group = match (self.multicast, protocol) {
-            (Some(group), None | Some(Protocol::Auto | Protocol::Multicast)) => Some(group),
-            (Some(_), Some(_)) => return usage("--multicast and --protocol contradict each other; leave one of them out"),
-            // Another protocol in the configuration removes the group of an earlier entry.
-            (None, _) => match protocol.or(patch.protocol.map(Protocol::from)) {
-                None | Some(Protocol::Auto | Protocol::Multicast) => patch.multicast,
-                Some(_) => None,
-            },
+    pub fn apply(&self, carrying: &CarryingArgs, file: FlowPatch, given: SendFlow) -> Result<SendFlow, Failure> {
+        let said = FlowPatch {
+            receivers: self.receivers,
+            throttle_mb: self.throttle.map(|bytes| bytes as f64 / 1e6),
+            slow: self.slow.map(settings::Slow::from),
+            multicast: self.multicast,
+            interface: self.interface,
+            ttl: self.ttl,
+            ..carrying.said(&file)
         };
-        let wanted = protocol.or(patch.protocol.map(Protocol::from)) == Some(Protocol::Multicast);
-        match group {
-            None if wanted => usage("no multicast group is set: name it with --multicast, or in the configuration file"),
-            None if self.interface.is_some() || self.ttl.is_some() => {
-                usage("--interface and --ttl need a multicast group: name it with --multicast")
-            }
-            None => Ok(None),
-            Some(group) => Ok(Some(Group {
-                interface: self.interface.or(patch.interface).unwrap_or(group.interface),
-                ttl: self.ttl.or(patch.ttl).unwrap_or(group.ttl),
-                ..group
-            })),
-        }
+        FlowValues::new(file, &[&said]).and_then(|values| values.to_sent(given)).map_err(contradiction)
     }
 }
 
-impl From<file::Protocol> for Protocol {
-    fn from(protocol: file::Protocol) -> Protocol {
+/// Returns the failure of settings that contradict each other, with the names of the flags.
+fn contradiction(why: BadCombination) -> Failure {
+    Failure::Usage(match why {
+        BadCombination::Protocol => "--multicast and --protocol contradict each other; leave one of them out".to_owned(),
+        BadCombination::NoGroup => "no multicast group is set: name it with --multicast, or in the configuration file".to_owned(),
+        BadCombination::WithoutGroup => "--interface and --ttl need a multicast group: name it with --multicast".to_owned(),
+        BadCombination::Skip => why.to_string(),
+    })
+}
+
+impl From<Protocol> for settings::Protocol {
+    fn from(protocol: Protocol) -> settings::Protocol {
         match protocol {
-            file::Protocol::Auto => Protocol::Auto,
-            file::Protocol::Tcp => Protocol::Tcp,
-            file::Protocol::Shm => Protocol::Shm,
-            file::Protocol::Udp => Protocol::Udp,
-            file::Protocol::Multicast => Protocol::Multicast,
+            Protocol::Auto => settings::Protocol::Auto,
+            Protocol::Tcp => settings::Protocol::Tcp,
+            Protocol::Shm => settings::Protocol::Shm,
+            Protocol::Udp => settings::Protocol::Udp,
+            Protocol::Multicast => settings::Protocol::Multicast,
         }
     }
 }
 
-impl From<file::Slow> for Slow {
-    fn from(slow: file::Slow) -> Slow {
+impl From<Slow> for settings::Slow {
+    fn from(slow: Slow) -> settings::Slow {
         match slow {
-            file::Slow::Cut => Slow::Cut,
-            file::Slow::Skip => Slow::Skip,
+            Slow::Cut => settings::Slow::Cut,
+            Slow::Skip => settings::Slow::Skip,
         }
     }
 }
@@ -234,10 +201,4 @@ pub fn flow(said: Option<&Name>, file: &Bulk, stream: &Name, direction: Directio
 
 fn listed(names: &[Name]) -> String {
     names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the address that senders connect to: the given one, else this host's name if the receiver listens at every address.
-fn host_to_announce(said: Option<&str>, listen: SocketAddr) -> Option<String> {
-    let own = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    said.map(str::to_owned).or_else(|| listen.ip().is_unspecified().then(own))
 }

@@ -19,9 +19,9 @@ use tampu_bulk::{
     Name, Receiver, asking, directory,
     handler::Handler,
     receiver::{FlowSettings, Identity, ReceiverSettings},
+    settings::Direction,
     store::{Allowed, Store},
 };
-use tampu_hub::bulk::settings::Direction;
 use tampu_types::units::parse_duration;
 
 use super::{
@@ -117,12 +117,15 @@ impl Recv {
         let (tell, heard) = sync_channel(NEWS);
         let running = Table::new(Mutex::default());
         let store = Arc::new(store);
-        let handler = |flow: &Name| -> (FlowSettings, Box<dyn Handler>) {
-            let mut settings = FlowSettings::new(flow.clone());
-            self.carrying.apply_to_taken(&file.of(&stream, flow, Direction::Recv), &mut settings, true);
-            // A disk that writes back may block a call for long; the transfer is not at fault.
-            settings.callback_limit = Duration::from_secs(10);
-            settings.callback_average_limit = Duration::from_secs(1);
+        let handler = |flow: &Name| -> Result<(FlowSettings, Box<dyn Handler>), Failure> {
+            let default = FlowSettings {
+                checked: true,
+                // A disk that writes back may block a call for long; the transfer is not at fault.
+                callback_limit: Duration::from_secs(10),
+                callback_average_limit: Duration::from_secs(1),
+                ..FlowSettings::new(flow.clone())
+            };
+            let settings = self.carrying.apply_to_taken(file.of(&stream, flow, Direction::Recv), default)?;
             let taking = Taking {
                 store: store.clone(),
                 stream: stream.clone(),
@@ -131,11 +134,11 @@ impl Recv {
                 news: tell.clone(),
                 current: None,
             };
-            (settings, Box::new(taking))
+            Ok((settings, Box::new(taking)))
         };
-        let place = self.taking.place(&file, &stream, &flows);
+        let place = self.taking.place(&file, &stream, &flows)?;
         let settings = ReceiverSettings { resume: self.resume, ..place };
-        let handlers = flows.iter().map(handler).collect();
+        let handlers = flows.iter().map(handler).collect::<Result<_, _>>()?;
         let receiver = Receiver::open(Identity::of(&participant), stream.clone(), settings, handlers);
         let receiver = Arc::new(receiver.map_err(|error| failed(&error))?);
         let announced = directory::announce(&participant, &receiver).map_err(|error| failed(&error))?;

@@ -9,10 +9,10 @@ use tampu_bulk::{
     directory::{self, Teller, TransferNote},
     distributor::{self, Passed, Through},
     file::FileLabel,
-    receiver::Identity,
+    receiver::{FlowSettings, Identity},
     sender::SendFlow,
+    settings::{Bulk, Direction, default_flow},
 };
-use tampu_hub::bulk::settings::{Bulk, Direction, default_flow};
 use tampu_types::units::{parse_duration, parse_size};
 
 use super::{
@@ -73,13 +73,13 @@ impl Relay {
     }
 
     fn through(&self, file: &Bulk, flow: &Name) -> Result<Through, Failure> {
-        let (mut taken, given) = distributor::through(flow.clone());
+        let (taken, given) = distributor::through(flow.clone());
         let (from, to) = (file.of(&self.from, flow, Direction::Recv), file.of(&self.to, flow, Direction::Send));
         let given = SendFlow { window: self.buffer as usize, wait: self.patience, ..given };
-        let given = self.giving.apply(&self.carrying, &to, given)?;
+        let given = self.giving.apply(&self.carrying, to, given)?;
         // The flags apply to the outgoing side; the sender or the file decides about the incoming side.
         let asked = CarryingArgs::default();
-        asked.apply_to_taken(&from, &mut taken, given.checked);
+        let mut taken = asked.apply_to_taken(from, FlowSettings { checked: given.checked, ..taken })?;
         taken.callback_limit = given.wait + given.ack_wait + given.connect_wait;
         Ok((taken, given))
     }
@@ -92,7 +92,7 @@ impl Relay {
         let flows = self.flows(&file);
         let participant = context.common.connect.join_hub(&self.process)?;
         let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
-        let settings = self.taking.place(&file, &self.from, &flows);
+        let settings = self.taking.place(&file, &self.from, &flows)?;
         let flows = flows.iter().map(|flow| self.through(&file, flow)).collect::<Result<_, _>>()?;
         let teller = Teller::open(&participant).map_err(|error| failed(&error))?;
         let told = Arc::new(move |passed: &Passed<'_>| tell(&teller, passed));

@@ -15,8 +15,8 @@ use tampu_bulk::{
     directory::{self, Following, Teller},
     receiver::Identity,
     sender::{Flow, SendFlow},
+    settings::{Direction, FlowPatch},
 };
-use tampu_hub::bulk::settings::{Direction, FlowPatch};
 use tampu_types::units::{parse_duration, parse_size};
 
 use super::{
@@ -116,7 +116,7 @@ impl Send {
         let stream = configured::stream(self.stream.as_ref(), &file, Direction::Send)?;
         let name = configured::flow(self.flow.as_ref(), &file, &stream, Direction::Send)?;
         let patch = file.of(&stream, &name, Direction::Send);
-        let settings = self.settings(name.clone(), &patch)?;
+        let settings = self.settings(name.clone(), patch)?;
         let participant = context.common.connect.join_hub(&self.process)?;
         let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
         let sender = Sender::open(Identity::of(&participant), stream, vec![settings]);
@@ -183,7 +183,7 @@ impl Send {
         Ok(())
     }
 
-    fn settings(&self, name: Name, patch: &FlowPatch) -> Result<SendFlow, Failure> {
+    fn settings(&self, name: Name, patch: FlowPatch) -> Result<SendFlow, Failure> {
         let given = SendFlow {
             checked: true,
             wait: self.patience,

@@ -1,9 +1,10 @@
-//! Settings of bulk flows: `[[bulk.flow]]`. A hub only checks them; `tampu bulk send`, `recv` and `relay` use them.
+//! The table `[[bulk.flow]]`: entries for flows, and their checks. A hub only checks them; programs and commands use them.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use tampu_bulk::{Name, Protection, group::Group, interface::Interface};
+
+use crate::{Name, Protection, group::Group, interface::Interface};
 
 /// All settings of bulk flows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -99,7 +100,8 @@ pub struct FlowPatch {
 /// Conversion of a group to text.
 mod group_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use tampu_bulk::group::Group;
+
+    use crate::group::Group;
 
     pub fn serialize<S: Serializer>(group: &Option<Group>, serializer: S) -> Result<S::Ok, S::Error> {
         match group {
@@ -116,7 +118,8 @@ mod group_text {
 /// Conversion of an interface to text.
 mod interface_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use tampu_bulk::interface::Interface;
+
+    use crate::interface::Interface;
 
     pub fn serialize<S: Serializer>(interface: &Option<Interface>, serializer: S) -> Result<S::Ok, S::Error> {
         match interface {
@@ -144,6 +147,7 @@ pub struct BadFlow {
     pub flow: String,
     /// The setting's name.
     pub setting: &'static str,
+    /// The reason, and the way out.
     pub why: String,
 }
 
@@ -174,7 +178,7 @@ impl FlowPatch {
     }
 
     /// Returns these settings, overridden by a later entry.
-    fn under(self, later: &FlowPatch) -> FlowPatch {
+    pub(super) fn under(self, later: &FlowPatch) -> FlowPatch {
         FlowPatch {
             protocol: later.protocol.or(self.protocol),
             checksum: later.checksum.or(self.checksum),
