@@ -125,6 +125,80 @@ def given_up(place, compiled, recv):
     check(f"what is reset or closed under way is over: {told}", told == [("incomplete", "it was reset"), ("incomplete", "it was closed")])
 
 
+CONFIGURED = """
+[collector]
+keep_days = 9
+[[bulk.flow]]
+stream = "correlator"
+flow = "spectra"
+direction = "recv"
+endpoint = "127.0.0.2:0"
+[[bulk.flow]]
+stream = "correlator"
+flow = "spectra"
+direction = "send"
+protocol = "multicast"
+receivers = 2
+"""
+OPENS = """
+#include <cstdio>
+#include "tampu_bulk.hpp"
+int main() {
+    try {
+        const tampu::bulk::Sender sender(tampu::bulk::Participant::alone("demo", "CORR/OPENS"), "correlator", {{"spectra"}});
+    } catch (const tampu::Failure &why) {
+        std::puts(why.what());
+        return 1;
+    }
+}
+"""
+
+
+def configured(place, compiled, programs):
+    """The settings of the site: the call beats the environment, which beats the file; errors name the file and the place."""
+    send, recv = programs
+    file = os.path.join(place.directory, "flows.toml")
+    pathlib.Path(file).write_text(CONFIGURED)
+    plain = place.environment
+    site = {**plain, "TAMPU_CONFIG": file}
+
+    def run(program, *arguments, **more):
+        return subprocess.run([program, *arguments], env={**site, **more}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+
+    try:
+        place.environment = {**site, "TAMPU_BULK_LISTEN": "127.0.0.3:0"}
+        receiver, target = receive(place, recv, "alone")
+        check(f"a receiver is where the environment says: {target}", target.startswith("127.0.0.3:"))
+        receiver.kill()
+        place.environment = site
+        receiver, target = receive(place, recv, "alone")
+        check(f"and else where the file says: {target}", target.startswith("127.0.0.2:"))
+    finally:
+        place.environment = plain
+    done = run(send, "1", target)
+    check(f"a sender waits for the receivers of the file: {done.stderr.strip()}", done.returncode == 1 and "needs 2 receivers and has 1" in done.stderr)
+    done = run(send, "1", target, TAMPU_BULK_RECEIVERS="1", TAMPU_BULK_PROTOCOL="udp")
+    check("the environment beats the file, and the call's TCP beats both", done.stdout == "sent 1 to 1 of 1\n")
+    check("the receiver has it", receiver.communicate(timeout=60)[0].splitlines()[-1] == RECEIVED.format(1))
+    source = os.path.join(compiled.directory.name, "opens.cpp")
+    pathlib.Path(source).write_text(OPENS)
+    opens = compiled.compile(CXX, source)
+    done = run(opens)
+    check(f"a group that is missing: {done.stdout.strip()}", done.returncode == 1 and "no multicast group is set" in done.stdout)
+    check("in C++ the environment beats the file", run(opens, TAMPU_BULK_PROTOCOL="tcp").returncode == 0)
+    for text, why in (
+        ('\n[[bulk.flow]]\nstream = "correlator"\nprotokol = "tcp"\n', f"the configuration {file}, line 4: unknown field `protokol`"),
+        ('[[bulk.flow]]\nstream = "s"\nthrottle_mb = 0\n', f"the configuration {file}, [[bulk.flow]] of s#data: throttle_mb: invalid rate"),
+    ):
+        pathlib.Path(file).write_text(text)
+        for program, arguments in ((opens, ()), (recv, ("alone",)), (send, ("1", target))):
+            done = run(program, *arguments)
+            check(f"{os.path.basename(program)}: {why}", done.returncode == 1 and why in done.stdout + done.stderr)
+    os.remove(file)
+    done = run(opens)
+    check(f"a file that is missing: {done.stdout.strip()}", done.returncode == 1 and f"{file}: No such file" in done.stdout and "unset it" in done.stdout)
+
+
 def main():
     print("bulk_c", flush=True)
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx"], check=True)
@@ -140,6 +214,7 @@ def main():
         for size in SIZES:
             transfer(place, programs, size, by_target=True)
         refused(place, programs)
+        configured(place, compiled, programs)
         killed(place, programs)
         transfer(place, programs, BYTES, by_target=False)
         several_flows(place, compiled)
