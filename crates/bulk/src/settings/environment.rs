@@ -26,7 +26,7 @@ pub const VARIABLES: [(&str, &[Direction]); 10] = [
 pub struct BadVariable {
     /// The variable's name.
     pub variable: &'static str,
-    /// Its value.
+    /// The value that it has.
     pub value: String,
     /// The reason, or the possible values.
     pub why: String,

@@ -52,7 +52,7 @@ pub enum BadFlowSettings {
     Combination {
         /// The flow, as `stream#flow`.
         flow: String,
-        /// The contradiction.
+        /// The settings that contradict each other.
         why: BadCombination,
     },
 }

@@ -1,7 +1,7 @@
 //! The values of the options that several commands of bulk data share.
 
 use clap::ValueEnum;
-use tampu_bulk::Protection;
+use tampu_bulk::{Protection, message::Transport};
 
 /// Transports of bulk data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -16,6 +16,19 @@ pub enum Protocol {
     Udp,
     /// The same, once for all receivers, to a multicast group.
     Multicast,
+}
+
+impl Protocol {
+    /// As the library has it.
+    pub fn transport(self) -> Option<Transport> {
+        match self {
+            Protocol::Auto => None,
+            Protocol::Tcp => Some(Transport::Tcp),
+            Protocol::Shm => Some(Transport::Shm),
+            Protocol::Udp => Some(Transport::Udp),
+            Protocol::Multicast => Some(Transport::Multicast),
+        }
+    }
 }
 
 /// Protection that an end demands.
