@@ -9,9 +9,6 @@
 use std::{
     collections::HashMap,
     fs::{self, File},
-    io,
-    ops::Range,
-    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -41,8 +38,10 @@ use crate::{
     site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, ThreadLinks},
 };
+use found::{Found, SecondEntry, bytes_at, push_to_long};
 pub use report::{BookReport, ImportReport};
 
+mod found;
 mod report;
 
 /// Maximum number of entries in a transaction, and of the bytes of their texts and attachments.
@@ -232,48 +231,6 @@ pub(super) fn link_fault(id: u32, line: &ThreadLink) -> Option<String> {
     })
 }
 
-/// The position of an entry in its file, and the facts that its thread needs. There is one for each entry of a book, so it is small.
-struct Found {
-    id: u32,
-    /// The number in the file; 0 for an invalid one.
-    source: u32,
-    file: u32,
-    /// The number of its bytes, which the reader bounds.
-    length: u32,
-    begin: u64,
-    date: Time,
-    parent: Option<u32>,
-    zone: i16,
-}
-
-impl Found {
-    fn file(&self) -> usize {
-        self.file as usize
-    }
-
-    fn place(&self) -> Range<u64> {
-        self.begin..self.begin + u64::from(self.length)
-    }
-}
-
-/// Adds an item to a long list, with room for an eighth more at a time instead of twice as many.
-fn push_to_long<T>(list: &mut Vec<T>, one: T) {
-    if list.len() == list.capacity() {
-        list.reserve_exact(list.len() / 8 + 1024);
-    }
-    list.push(one);
-}
-
-/// An entry whose number another one has, or that has no valid one.
-struct SecondEntry {
-    /// Its position among the entries that were found.
-    nth: usize,
-    /// Its number in reports.
-    told: String,
-    /// Its digests, with its parent and without.
-    digests: [[u8; 16]; 2],
-}
-
 struct Importing<'a> {
     store: &'a dyn Store,
     source: &'a ImportSource,
@@ -286,14 +243,6 @@ struct Importing<'a> {
     total: u64,
     go_on: bool,
     dates: DatesOfZone,
-}
-
-/// Reads the bytes of an entry. The first look at the file has bounded their number.
-fn bytes_at(file: &File, place: &Range<u64>) -> io::Result<Vec<u8>> {
-    let length = usize::try_from(place.end - place.start).map_err(io::Error::other)?;
-    let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, place.start)?;
-    Ok(bytes)
 }
 
 /// Entries of one transaction.

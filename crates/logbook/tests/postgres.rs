@@ -14,7 +14,7 @@ use std::{
 };
 
 use server::server;
-use support::{entry, found, ids, shift_book};
+use support::{entry, found, ids, lasting::Model, shift_book};
 use tampu_logbook::{
     book::EntryAttribute,
     entry::{Content, Draft, EntryRef},
@@ -212,6 +212,49 @@ fn a_database_of_a_later_release_is_left_alone() {
     assert!(error.to_string().contains("later release"), "{error}");
     let nowhere = PostgresStore::open("host=/nowhere user=x", "demo").unwrap_err();
     assert!(matches!(nowhere, StoreError::Lost(_)), "{nowhere}");
+}
+
+/// The hubs remember lists of entries with a word, and each must notice what the other changes.
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn what_one_hub_remembers_ends_when_another_changes_entries() {
+    let server = server();
+    let domain = server.domain();
+    let hubs: Vec<PostgresStore> = (0..2).map(|_| PostgresStore::open(&server.address(), &domain).unwrap()).collect();
+    let mut model = Model::new(&hubs[0]);
+    for round in 0..60 {
+        let what = model.change(&hubs[round % 2], round % 20 == 0);
+        for hub in &hubs {
+            model.compare(hub, &format!("round {round}: {what}"));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_database_of_a_former_release_learns_to_mark_changes() {
+    let server = server();
+    let domain = server.domain();
+    let store = PostgresStore::open(&server.address(), &domain).unwrap();
+    let mut model = Model::new(&store);
+    for _ in 0..2 {
+        model.change(&store, true);
+    }
+    drop(store);
+    // The layout before its changes were marked.
+    let mut client = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
+    client
+        .batch_execute(&format!(
+            "SET search_path TO tampu_book_{domain};
+            DROP FUNCTION mark_taken CASCADE; DROP FUNCTION mark_between CASCADE; ALTER TABLE book DROP COLUMN rewrites;
+            UPDATE layout SET done = 7"
+        ))
+        .unwrap();
+    let store = PostgresStore::open(&server.address(), &domain).unwrap();
+    for round in 0..20 {
+        let what = model.change(&store, false);
+        model.compare(&store, &format!("round {round}: {what}"));
+    }
 }
 
 #[test]

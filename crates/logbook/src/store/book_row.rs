@@ -32,7 +32,8 @@ pub struct BookRow {
     pub book: Book,
     pub entries: u64,
     pub next_id: u32,
-    /// The number of changes other than by an entry after the last one. While it stays, the entries before that one stay as they are.
+    /// A number that each change gives a new value, unless it only adds entries after the last one. While it stays, the other entries
+    /// stay as they are.
     pub rewrites: u64,
 }
 

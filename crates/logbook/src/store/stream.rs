@@ -217,8 +217,11 @@ impl<I: SearchIndex> Stream<'_, I> {
             true => self.seen.get(row),
             false => parts.is_empty().then_some(true),
         };
-        let rows: Vec<i64> = waiting.iter().map(AtRow::row).filter(|row| known(*row).is_none()).collect();
-        let mut waiting = waiting.into_iter();
+        // Looked up once: another search may push a verdict out.
+        let known: Vec<Option<bool>> = waiting.iter().map(|one| known(one.row())).collect();
+        let unknown = waiting.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let rows: Vec<i64> = unknown.map(|(one, _)| one.row()).collect();
+        let mut waiting = waiting.into_iter().zip(known);
         let mut go_on = true;
         if !rows.is_empty() {
             cost::look_at(rows.len() as u64);
@@ -227,9 +230,9 @@ impl<I: SearchIndex> Stream<'_, I> {
             let text = parts.iter().any(|part| reads_text(part));
             self.index.each_entry(self.book_row, &rows, text, &mut |row, stored| {
                 // Those before it are known, or are no longer there.
-                for one in waiting.by_ref() {
+                for (one, known) in waiting.by_ref() {
                     let is_this = one.row() == row;
-                    let meant = if is_this { self.is_meant(stored, parts)? } else { known(one.row()).unwrap_or_default() };
+                    let meant = if is_this { self.is_meant(stored, parts)? } else { known.unwrap_or_default() };
                     if stops && let Some(why) = self.stop.reason() {
                         return Err(SearchEnd::Stopped(why.into()));
                     }
@@ -244,8 +247,8 @@ impl<I: SearchIndex> Stream<'_, I> {
                 Ok(go_on)
             })?;
         }
-        for one in waiting.take_while(|_| go_on) {
-            if known(one.row()).unwrap_or_default() && !act(one)? {
+        for (one, known) in waiting.take_while(|_| go_on) {
+            if known.unwrap_or_default() && !act(one)? {
                 return Ok(false);
             }
         }

@@ -2,9 +2,9 @@
 //!
 //! A regular expression, or a phrase of more than two words in PostgreSQL, is checked against the entries themselves. The
 //! next page, the count, and the same search with one more word check the same entries again. A verdict stays true as long
-//! as its book only gets entries after its last one: [`BookRow::rewrites`] counts all other changes.
+//! as its book only gets entries after its last one: all other changes alter [`BookRow::rewrites`].
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 
@@ -32,9 +32,10 @@ impl BookState {
     }
 }
 
-/// The verdicts for one part, by row. Concurrent searches share them.
+/// The verdicts for one part, by row. Concurrent searches share them. With too many, those on the newest entries stay, which
+/// most searches check.
 #[derive(Debug, Default)]
-pub struct Verdicts(Mutex<HashMap<i64, bool>>);
+pub struct Verdicts(Mutex<BTreeMap<i64, bool>>);
 
 impl Verdicts {
     pub fn get(&self, row: i64) -> Option<bool> {
@@ -43,8 +44,9 @@ impl Verdicts {
 
     pub fn keep(&self, row: i64, matches: bool) {
         let mut all = self.0.lock();
-        if all.len() < VERDICTS {
-            all.insert(row, matches);
+        all.insert(row, matches);
+        if all.len() > VERDICTS {
+            all.pop_first();
         }
     }
 }
@@ -118,6 +120,7 @@ mod tests {
             let verdicts = memory.of(state, &format!("part {nth}"));
             (0..2 * VERDICTS as i64).for_each(|row| verdicts.keep(row, true));
             assert!(verdicts.0.lock().len() <= VERDICTS);
+            assert_eq!((verdicts.get(0), verdicts.get(2 * VERDICTS as i64 - 1)), (None, Some(true)), "the newest stay");
             assert_eq!(memory.of(state, "kept").get(1), Some(true), "a part in use is not forgotten");
         }
         assert!(memory.parts.lock().1.len() <= PARTS);

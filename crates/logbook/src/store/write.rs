@@ -314,7 +314,8 @@ pub trait Write: QuotaTables + Sized {
     }
 
     fn move_to(&mut self, at: &EntryRef, to: &str, by: &str, replies: bool, seen: Option<&[u32]>) -> Result<EntryRef> {
-        let from = self.book_row(&at.book)?;
+        // Both books at once: two opposite moves that each hold one would wait for each other.
+        let (from, _) = self.two_book_rows(&at.book, to)?;
         let family = self.family(&from, at.id, replies)?;
         refuse_unseen(&from, at.id, &family, seen)?;
         self.copy(at, to, by, replies, true)

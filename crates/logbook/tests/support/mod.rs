@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod lasting;
+
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, Book, EntryAttribute},
     entry::{Content, NewEntry},

@@ -16,7 +16,7 @@ pub(super) const BOUNDS: &[Bound] = &[
         "further entries are checked in each search; the part that was not used for the longest time is forgotten",
     ),
     bound(
-        "rows in lists of entries with a word, with PostgreSQL",
+        "rows in lists of entries with a word, and numbers of their words, with PostgreSQL",
         Constant("logbook/src/store/postgres/lists.rs", "ROWS", "8_000_000", "8 000 000 (64 MB), and 512 lists"),
         "the list that was not used for the longest time is forgotten",
     ),

@@ -1,9 +1,9 @@
 //! The rows of a want from the lists in memory, and from the database what came after them.
 
-use std::{rc::Rc, sync::Arc};
+use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use super::{
-    lists::{GROWTH, List, Step},
+    lists::{GROWTH, List, MOST, Step},
     row_sets::{Listed, RowSet, shape},
     snapshot::{ROWS, Snapshot},
     tokens::spans,
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Number of rows between two checks of the stop signal.
-const STEPS: usize = 1024;
+/// Number of steps along the lists between two checks of the stop signal.
+const STEPS: u64 = 4096;
 
 impl Snapshot<'_> {
     /// Returns the rows of a want, if the lists of its words are in memory or worth fetching.
@@ -41,30 +41,24 @@ impl Snapshot<'_> {
     fn list_all(&self, book_row: &BookRow, want: &Want) -> Result<Option<Listed>> {
         let Some((shape, sets)) = shape(want) else { return Ok(None) };
         let state = BookState::of(self.session.made_after(), book_row);
-        // Nothing is fetched if one list is missing in the end.
-        let steps: Vec<Step> = sets.iter().map(|set| self.inner.lists.next_step(state, set)).collect();
-        if steps.iter().any(|step| matches!(step, Step::Skip)) {
-            return Ok(None);
-        }
+        let Some(steps) = self.inner.lists.next_steps(state, &sets) else { return Ok(None) };
         let [first, end] = rows_of(book_row.num);
         let Some((_, last, _)) = self.extent(book_row, (first, end - 1), true)? else { return Ok(None) };
         let (mut lists, mut until) = (Vec::with_capacity(sets.len()), last);
         for (set, step) in sets.iter().zip(steps) {
             let list = match step {
-                Step::Known(list) if book_row.entries > list.entries + GROWTH => {
-                    let longer = self.continued(&list, set, (book_row.entries, last))?;
-                    self.inner.lists.keep(state, set, usize::MAX, Some(&longer));
-                    longer
-                }
-                Step::Known(list) => list,
-                Step::Fetch(limit) => {
-                    let made = self.fetched(set, (first, last), limit)?;
+                Step::Known(list) if book_row.entries <= list.entries + GROWTH => list,
+                step => {
+                    let (before, limit) = match step {
+                        Step::Known(list) => (Some(list), MOST),
+                        Step::Fetch(limit) => (None, limit),
+                    };
+                    let made = self.fetched(set, before.as_ref(), (first, last), limit)?;
                     let made = made.map(|rows| List { rows, until: last, entries: book_row.entries });
                     self.inner.lists.keep(state, set, limit, made.as_ref());
                     let Some(made) = made else { return Ok(None) };
                     made
                 }
-                Step::Skip => return Ok(None),
             };
             until = until.min(list.until);
             lists.push(list.rows);
@@ -72,23 +66,23 @@ impl Snapshot<'_> {
         Ok(Some(Listed { rows: RowSet::new(&shape, &lists), until }))
     }
 
-    /// Returns the rows between two that have one of these numbers, or `None` if there are more than `limit`.
-    fn fetched(&self, numbers: &[i64], (first, last): (i64, i64), limit: usize) -> Result<Option<Arc<[i64]>>> {
-        // `row + 0`, so that the planner uses the index and does not scan the rows.
-        let sql =
-            "SELECT array_agg(row) FROM (SELECT row FROM word WHERE words && $1 AND row + 0 BETWEEN $2 AND $3 LIMIT $4) AS found";
-        let mut rows = self.rows(sql, &[&numbers, &first, &last, &(limit as i64 + 1)])?;
+    /// Returns the rows of a book that have one of these numbers, or `None` if there are more than `limit`. The rows of a list
+    /// from before are not fetched again.
+    fn fetched(
+        &self,
+        numbers: &[i64],
+        before: Option<&List>,
+        (first, last): (i64, i64),
+        limit: usize,
+    ) -> Result<Option<Arc<[i64]>>> {
+        let (known, first) = before.map_or((&[][..], first), |list| (&*list.rows, list.until + 1));
+        // By the spans, so that entries of other books are not looked at. `row + 0`, so that the planner does not scan the rows.
+        let sql = "SELECT array_agg(row) FROM (SELECT row FROM word WHERE words && $1 AND words && $2 AND row + 0 BETWEEN $3 AND $4 LIMIT $5) AS found";
+        let most = limit.saturating_sub(known.len()) as i64 + 1;
+        let mut rows = self.rows(sql, &[&numbers, &spans(first, last), &first, &last, &most])?;
         rows.sort_unstable();
-        Ok((rows.len() <= limit).then(|| rows.into()))
-    }
-
-    /// Returns a list with the rows after it up to the book's last one.
-    fn continued(&self, list: &List, numbers: &[i64], (entries, last): (u64, i64)) -> Result<List> {
-        let first = list.until + 1;
-        let sql = "SELECT array_agg(row) FROM word WHERE words && $1 AND words && $2 AND row + 0 BETWEEN $3 AND $4";
-        let mut more = self.rows(sql, &[&numbers, &spans(first, last), &first, &last])?;
-        more.sort_unstable();
-        Ok(List { rows: list.rows.iter().copied().chain(more).collect(), until: last, entries })
+        let all = known.len() + rows.len() <= limit;
+        Ok(all.then(|| known.iter().copied().chain(rows).collect()))
     }
 
     /// Calls back for the rows between two, in order. Returns false, without a call, if there are too many after the lists.
@@ -110,18 +104,24 @@ impl Snapshot<'_> {
             return Ok(true);
         }
         let last = last.min(listed.until);
-        let (mut from, mut steps) = (if descending { last } else { first }, 0);
-        while let Some(row) = listed.rows.nearest(from, descending).filter(|row| (first..=last).contains(row)) {
+        let (mut from, steps, ended) = (if descending { last } else { first }, Cell::new(0), Cell::new(None));
+        let go_on = || {
+            steps.set(steps.get() + 1);
+            if steps.get() % STEPS == 0 {
+                ended.set(stop.reason());
+            }
+            ended.get().is_none()
+        };
+        loop {
+            let row = if go_on() { listed.rows.nearest(from, descending, &go_on) } else { None };
+            if let Some(why) = ended.get() {
+                return Err(SearchEnd::Stopped(why.into()));
+            }
+            let Some(row) = row.filter(|row| (first..=last).contains(row)) else { break };
             if !act(row)? {
                 return Ok(true);
             }
             from = if descending { row - 1 } else { row + 1 };
-            steps += 1;
-            if steps % STEPS == 0
-                && let Some(why) = stop.reason()
-            {
-                return Err(SearchEnd::Stopped(why.into()));
-            }
         }
         if !descending {
             each(&after, act)?;

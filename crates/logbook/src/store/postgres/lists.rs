@@ -23,7 +23,7 @@ pub const MOST: usize = 1 << 20;
 const FOR_EACH_NEED: usize = 10_000;
 /// Number of new entries of a book after which a list is continued. Until then each search asks for the entries after it.
 pub const GROWTH: u64 = 512;
-/// Maximum number of lists and of their rows together: 64 MB.
+/// Maximum number of lists, and of their rows and numbers together: 64 MB.
 const LISTS: usize = 512;
 const ROWS: usize = 8_000_000;
 
@@ -44,8 +44,6 @@ pub enum Step {
     Known(List),
     /// It is to be fetched, up to this number of rows.
     Fetch(usize),
-    /// It is not worth it now.
-    Skip,
 }
 
 #[derive(Debug)]
@@ -66,7 +64,8 @@ struct Slot {
 #[derive(Debug, Default)]
 struct Lists {
     all: HashMap<(i64, Box<[i64]>), Slot>,
-    rows: usize,
+    /// The number of rows of all lists, and of the numbers that name them.
+    weight: usize,
     now: u64,
 }
 
@@ -75,42 +74,37 @@ struct Lists {
 pub struct ListMemory(Mutex<Lists>);
 
 impl ListMemory {
-    /// Returns the next step to the list of these numbers.
-    pub fn next_step(&self, state: BookState, numbers: &[i64]) -> Step {
+    /// Returns the next step to the list of each of these sets of numbers, or `None` if one of them is not worth fetching now.
+    /// What is to be fetched counts as too dear until [`ListMemory::keep`] has it: so a fetch that the time limit ends is not
+    /// repeated by each further search, and searches at the same time do not fetch the same.
+    pub fn next_steps(&self, state: BookState, sets: &[Vec<i64>]) -> Option<Vec<Step>> {
         let lists = &mut *self.0.lock();
         lists.now += 1;
-        // A key that is only looked up would have to be made, too: the map's own type of key is owned.
-        let Some(slot) = lists.all.get_mut(&(state.book, numbers.into())) else { return Step::Fetch(FEW) };
-        slot.used = lists.now;
-        if slot.state != state {
-            lists.rows -= slot.list.take().map_or(0, |list| list.rows.len());
-            (slot.state, slot.needed) = (state, 0);
+        let keys: Vec<(i64, Box<[i64]>)> = sets.iter().map(|numbers| (state.book, numbers.as_slice().into())).collect();
+        let mut steps = Vec::with_capacity(keys.len());
+        for key in &keys {
+            steps.push(lists.step(state, key));
         }
-        match &slot.list {
-            Some(list) => Step::Known(list.clone()),
-            None if slot.is_too_long => Step::Skip,
-            None if !slot.is_long => Step::Fetch(FEW),
-            None => {
-                slot.needed += 1;
-                if slot.needed > 1 + slot.length / FOR_EACH_NEED { Step::Fetch(MOST) } else { Step::Skip }
+        let steps: Option<Vec<Step>> = steps.into_iter().collect();
+        for (key, step) in keys.into_iter().zip(steps.iter().flatten()) {
+            if let Step::Fetch(limit) = step {
+                lists.claim(state, key, *limit);
             }
         }
+        lists.shorten();
+        steps
     }
 
     /// Keeps what was fetched: the list, or that it has more rows than `limit`.
     pub fn keep(&self, state: BookState, numbers: &[i64], limit: usize, list: Option<&List>) {
         let lists = &mut *self.0.lock();
-        let used = lists.now;
-        let fresh = || Slot { state, list: None, needed: 0, length: 0, is_long: false, is_too_long: false, used };
-        let slot = lists.all.entry((state.book, numbers.into())).or_insert_with(fresh);
-        lists.rows -= slot.list.take().map_or(0, |list| list.rows.len());
-        (slot.state, slot.used) = (state, used);
+        let slot = lists.slot(state, (state.book, numbers.into()));
         match list {
             Some(list) => {
-                lists.rows += list.rows.len();
                 slot.length = list.rows.len();
                 slot.is_long = slot.length > FEW;
                 slot.list = Some(list.clone());
+                lists.weight += list.rows.len();
             }
             None => {
                 slot.is_long = true;
@@ -118,10 +112,59 @@ impl ListMemory {
                 slot.is_too_long = limit >= MOST;
             }
         }
-        while lists.all.len() > LISTS || lists.rows > ROWS {
-            let Some(oldest) = lists.all.iter().min_by_key(|(_, slot)| slot.used).map(|(key, _)| key.clone()) else { return };
-            let rows = lists.all.remove(&oldest).and_then(|slot| slot.list).map_or(0, |list| list.rows.len());
-            lists.rows -= rows;
+        lists.shorten();
+    }
+}
+
+impl Lists {
+    /// Returns the next step to a list; `None` if it is not worth fetching now.
+    fn step(&mut self, state: BookState, key: &(i64, Box<[i64]>)) -> Option<Step> {
+        let Some(slot) = self.all.get_mut(key) else { return Some(Step::Fetch(FEW)) };
+        slot.used = self.now;
+        if slot.state != state {
+            self.weight -= slot.list.take().map_or(0, |list| list.rows.len());
+            (slot.state, slot.needed) = (state, 0);
+        }
+        match &slot.list {
+            Some(list) => Some(Step::Known(list.clone())),
+            None if slot.is_too_long => None,
+            None if !slot.is_long => Some(Step::Fetch(FEW)),
+            None => {
+                slot.needed += 1;
+                (slot.needed > 1 + slot.length / FOR_EACH_NEED).then_some(Step::Fetch(MOST))
+            }
+        }
+    }
+
+    /// Marks a list that is about to be fetched as too dear: the next attempt, if this one fails, comes later each time.
+    fn claim(&mut self, state: BookState, key: (i64, Box<[i64]>), limit: usize) {
+        let slot = self.slot(state, key);
+        slot.needed = 0;
+        slot.is_long = true;
+        if limit >= MOST {
+            slot.length = (2 * slot.length).clamp(FOR_EACH_NEED, MOST);
+        }
+    }
+
+    /// Returns the slot of a list, without the list.
+    fn slot(&mut self, state: BookState, key: (i64, Box<[i64]>)) -> &mut Slot {
+        let (used, numbers) = (self.now, key.1.len());
+        let weight = &mut self.weight;
+        let slot = self.all.entry(key).or_insert_with(|| {
+            *weight += numbers;
+            Slot { state, list: None, needed: 0, length: 0, is_long: false, is_too_long: false, used }
+        });
+        *weight -= slot.list.take().map_or(0, |list| list.rows.len());
+        (slot.state, slot.used) = (state, used);
+        slot
+    }
+
+    /// Forgets the lists that were not used for the longest time, while there are too many.
+    fn shorten(&mut self) {
+        while self.all.len() > LISTS || self.weight > ROWS {
+            let Some(oldest) = self.all.iter().min_by_key(|(_, slot)| slot.used).map(|(key, _)| key.clone()) else { return };
+            let rows = self.all.remove(&oldest).and_then(|slot| slot.list).map_or(0, |list| list.rows.len());
+            self.weight -= rows + oldest.1.len();
         }
     }
 }
@@ -138,23 +181,26 @@ mod tests {
         List { rows: (0..rows as i64).collect(), until: 1 << 40, entries: rows as u64 }
     }
 
+    fn step(memory: &ListMemory, state: BookState, numbers: &[i64]) -> Option<Step> {
+        memory.next_steps(state, &[numbers.to_vec()]).map(|steps| steps.into_iter().next().unwrap())
+    }
+
     #[test]
     fn a_long_list_is_fetched_when_it_is_needed_again() {
         let memory = ListMemory::default();
-        assert!(matches!(memory.next_step(state(0), &[1, 2]), Step::Fetch(FEW)));
+        assert!(matches!(step(&memory, state(0), &[1, 2]), Some(Step::Fetch(FEW))));
         memory.keep(state(0), &[1, 2], FEW, None);
-        assert!(matches!(memory.next_step(state(0), &[1, 2]), Step::Fetch(MOST)));
+        assert!(matches!(step(&memory, state(0), &[1, 2]), Some(Step::Fetch(MOST))));
         memory.keep(state(0), &[1, 2], MOST, Some(&list(1000)));
-        assert!(matches!(memory.next_step(state(0), &[1, 2]), Step::Known(list) if list.rows.len() == 1000));
+        assert!(matches!(step(&memory, state(0), &[1, 2]), Some(Step::Known(list)) if list.rows.len() == 1000));
         // After an edit it is needed twice again, and a longer one more often.
-        assert!(matches!(memory.next_step(state(1), &[1, 2]), Step::Skip));
-        assert!(matches!(memory.next_step(state(1), &[1, 2]), Step::Fetch(MOST)));
+        assert!(step(&memory, state(1), &[1, 2]).is_none());
+        assert!(matches!(step(&memory, state(1), &[1, 2]), Some(Step::Fetch(MOST))));
         memory.keep(state(1), &[3], MOST, Some(&list(5 * FOR_EACH_NEED)));
-        let skipped = (0..20).take_while(|_| matches!(memory.next_step(state(2), &[3]), Step::Skip)).count();
-        assert_eq!(skipped, 6);
+        assert_eq!((0..20).take_while(|_| step(&memory, state(2), &[3]).is_none()).count(), 6);
         memory.keep(state(1), &[1, 2], MOST, None);
         for rewrites in [1, 2, 2, 2] {
-            assert!(matches!(memory.next_step(state(rewrites), &[1, 2]), Step::Skip), "a very long one is never fetched again");
+            assert!(step(&memory, state(rewrites), &[1, 2]).is_none(), "a very long one is never fetched again");
         }
     }
 
@@ -162,30 +208,55 @@ mod tests {
     fn a_short_list_is_fetched_at_once_and_ends_with_its_state() {
         let memory = ListMemory::default();
         memory.keep(state(0), &[7], FEW, Some(&list(3)));
-        assert!(matches!(memory.next_step(state(0), &[7]), Step::Known(_)));
-        assert!(matches!(memory.next_step(state(1), &[7]), Step::Fetch(FEW)));
+        assert!(matches!(step(&memory, state(0), &[7]), Some(Step::Known(_))));
+        assert!(matches!(step(&memory, state(1), &[7]), Some(Step::Fetch(FEW))));
         let other = BookState { book: 2, ..state(1) };
-        assert!(matches!(memory.next_step(other, &[7]), Step::Fetch(FEW)));
-        assert_eq!(memory.0.lock().rows, 0);
+        assert!(matches!(step(&memory, other, &[7]), Some(Step::Fetch(FEW))));
+        assert_eq!(memory.0.lock().weight, 2, "two keys, and no list");
+    }
+
+    #[test]
+    fn a_fetch_that_fails_is_tried_again_later_each_time_and_by_one_search() {
+        let memory = ListMemory::default();
+        assert!(matches!(step(&memory, state(0), &[1]), Some(Step::Fetch(FEW))));
+        let mut skipped = Vec::new();
+        for _ in 0..6 {
+            skipped.push((0..1000).take_while(|_| step(&memory, state(0), &[1]).is_none()).count());
+        }
+        assert_eq!(skipped, [1, 2, 3, 5, 9, 17]);
+        memory.keep(state(0), &[1], MOST, Some(&list(1000)));
+        assert!(matches!(step(&memory, state(0), &[1]), Some(Step::Known(_))));
+    }
+
+    #[test]
+    fn nothing_is_fetched_beside_a_list_that_is_not_worth_it() {
+        let memory = ListMemory::default();
+        memory.keep(state(0), &[1], MOST, None);
+        for _ in 0..3 {
+            assert!(memory.next_steps(state(0), &[vec![1], vec![2]]).is_none());
+        }
+        assert!(matches!(step(&memory, state(0), &[2]), Some(Step::Fetch(FEW))), "it was not claimed");
     }
 
     #[test]
     fn memory_is_bounded() {
         let memory = ListMemory::default();
         for nth in 0..3 * LISTS as i64 {
-            memory.next_step(state(0), &[nth]);
+            step(&memory, state(0), &[nth]);
             memory.keep(state(0), &[nth], FEW, Some(&list(5)));
-            assert!(matches!(memory.next_step(state(0), &[nth]), Step::Known(_)));
+            assert!(matches!(step(&memory, state(0), &[nth]), Some(Step::Known(_))));
         }
-        let sizes = |lists: &Lists| (lists.all.len(), lists.rows);
-        assert_eq!(sizes(&memory.0.lock()), (LISTS, 5 * LISTS));
+        let sizes = |lists: &Lists| (lists.all.len(), lists.weight);
+        assert_eq!(sizes(&memory.0.lock()), (LISTS, 6 * LISTS));
         let long = list(MOST);
         for nth in 0..20 {
-            memory.next_step(state(0), &[-1, nth]);
+            step(&memory, state(0), &[-1, nth]);
             memory.keep(state(0), &[-1, nth], MOST, Some(&long));
             let lists = memory.0.lock();
-            assert!(lists.rows <= ROWS);
-            assert_eq!(lists.rows, lists.all.values().filter_map(|slot| Some(slot.list.as_ref()?.rows.len())).sum::<usize>());
+            let weight =
+                |(key, slot): (&(i64, Box<[i64]>), &Slot)| key.1.len() + slot.list.as_ref().map_or(0, |list| list.rows.len());
+            assert!(lists.weight <= ROWS);
+            assert_eq!(lists.weight, lists.all.iter().map(weight).sum::<usize>());
         }
     }
 }

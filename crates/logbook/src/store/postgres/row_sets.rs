@@ -142,26 +142,30 @@ impl RowSet {
         }
     }
 
-    /// Returns the nearest row at or beyond another, downwards or upwards.
-    pub fn nearest(&self, row: i64, descending: bool) -> Option<i64> {
+    /// Returns the nearest row at or beyond another, downwards or upwards. `go_on` is called at each step; `false` ends the search,
+    /// and what is returned then has no meaning.
+    pub fn nearest(&self, row: i64, descending: bool, go_on: &dyn Fn() -> bool) -> Option<i64> {
         match self {
             RowSet::List(list) if descending => list.last(row),
             RowSet::List(list) => list.first(row),
             RowSet::Any(parts) => {
-                let found = parts.iter().filter_map(|part| part.nearest(row, descending));
+                let found = parts.iter().filter_map(|part| part.nearest(row, descending, go_on));
                 if descending { found.max() } else { found.min() }
             }
             RowSet::All(with, without) => {
                 let mut row = row;
                 loop {
+                    if !go_on() {
+                        return None;
+                    }
                     let begun = row;
                     for part in with {
-                        row = part.nearest(row, descending)?;
+                        row = part.nearest(row, descending, go_on)?;
                     }
                     if row != begun && with.len() > 1 {
                         continue;
                     }
-                    if !without.iter().any(|part| part.nearest(row, descending) == Some(row)) {
+                    if !without.iter().any(|part| part.nearest(row, descending, go_on) == Some(row)) {
                         return Some(row);
                     }
                     row = if descending { row.checked_sub(1)? } else { row.checked_add(1)? };
@@ -221,6 +225,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_search_through_lists_without_a_common_row_ends_when_it_is_told() {
+        let lists: Vec<Arc<[i64]>> = vec![(0..10_000).map(|n| 2 * n).collect(), (0..10_000).map(|n| 2 * n + 1).collect()];
+        let rows = RowSet::new(&Shape::All(vec![Shape::List(0), Shape::List(1)], vec![]), &lists);
+        let steps = Cell::new(0);
+        let go_on = || {
+            steps.set(steps.get() + 1);
+            steps.get() < 10
+        };
+        assert_eq!((rows.nearest(0, false, &go_on), steps.get()), (None, 10));
+    }
+
     proptest! {
         #[test]
         fn rows_come_in_order_from_any_place_in_both_directions(
@@ -232,7 +248,7 @@ mod tests {
             let rows = RowSet::new(&shape, &lists);
             for (start, descending) in starts {
                 let (mut found, mut from) = (Vec::new(), start);
-                while let Some(row) = rows.nearest(from, descending) {
+                while let Some(row) = rows.nearest(from, descending, &|| true) {
                     found.push(row);
                     from = if descending { row - 1 } else { row + 1 };
                 }

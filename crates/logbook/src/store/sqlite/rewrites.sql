@@ -1,5 +1,5 @@
 -- How often a book was changed in another way than by an entry after its last one: by an edit, a deletion, an entry with an earlier
--- date. Until then, what a search found out about the entries that were there stays true (store/lasting.rs).
+-- date. Until then, what a search found out about the entries that were there stays true (store/verdicts.rs).
 ALTER TABLE book ADD COLUMN rewrites INTEGER NOT NULL DEFAULT 0;
 CREATE TRIGGER entry_taken AFTER DELETE ON entry BEGIN
     UPDATE book SET rewrites = rewrites + 1 WHERE num = old.book;
