@@ -132,7 +132,7 @@ def markup_bombs():
         "markdown": ["[" * 100_000, "`" * 100_000, "*a_" * 50_000, ">" * 50_000, "\n".join(f"[x{n}]: http://a/{n}" for n in range(20_000)),
                      "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000, "&amp;" * 200_000, "![a](b)" * 30_000, "- " * 50_000,
                      "- [ ] x\n" + "[" * 12_000_000],
-        "html": ["<b>" * 50_000, "<table>" * 20_000, "<a href='x' " + "title=y " * 50_000 + ">", "&amp;" * 200_000, "<i><b>" * 30_000],
+        "html": ["<b>" * 50_000, "<table>" * 20_000, "<a href='x' " + "title=y " * 50_000 + ">", "&amp;" * 200_000, "°" * 500_000, "<i><b>" * 30_000],
         "elcode": ["[quote]" * 50_000, "[b][i]" * 50_000, "[url=http://a]" * 30_000, "[table]" * 20_000],
     }
     return [(kind, text) for kind, texts in bombs.items() for text in texts]
