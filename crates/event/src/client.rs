@@ -25,11 +25,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tampu_bus::{BusError, Event as BusEvent, History, Participant, Reader, ReaderQos, SourceInfo, SourceState, clock::Clock};
-use tampu_types::{
-    PartitionFilter, TopicFilter,
-    event::{AttributeName, Declaration, Reason},
-};
+use tampu_bus::{BusError, Event as BusEvent, Participant, SourceInfo, SourceState, clock::Clock};
+use tampu_types::event::{AttributeName, AttributePattern, Declaration, Reason};
 use tampu_workers::WorkerThread;
 
 use self::{
@@ -47,7 +44,11 @@ pub use self::{
     subscription::{EventStream, LatestValues, Subscription, SubscriptionStats},
 };
 pub use crate::filter::{BadCondition, Condition, Filter};
-use crate::{ask, server::Workers, topics};
+use crate::{
+    ask,
+    names_reader::{Families, NamesReader},
+    server::Workers,
+};
 
 mod binding;
 mod by_incarnation;
@@ -105,7 +106,7 @@ pub struct Client {
 /// Reader of declarations, with its state.
 struct DeclarationReader {
     shared: Arc<ClientState>,
-    reader: Reader,
+    reader: NamesReader,
 }
 
 /// Longest sleep of a worker without an event.
@@ -118,10 +119,9 @@ const RESTART_PAUSE: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 4096;
 
 impl Client {
-    /// Starts to read the declarations of all servers.
+    /// Starts the client. It reads the declarations of the families that its subscriptions choose.
     pub fn start(participant: Participant, settings: ClientSettings) -> Result<Client, BusError> {
-        let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
-        let reader = participant.reader(&TopicFilter::new(topics::NAMES)?, &PartitionFilter::All, qos)?;
+        let reader = NamesReader::open(&participant, Families::none())?;
         let own_workers = settings.workers == Workers::Own;
         let shared = Arc::new(ClientState {
             clock: participant.clock(),
@@ -182,12 +182,23 @@ impl Client {
         LatestValues { subscription: self.subscribed(options, Sink::Latest(Latest::default())) }
     }
 
+    /// Reads the declarations of all attributes that may match one of these patterns from now on, as a subscription to them does.
+    /// [`Client::owners`] and [`Client::attributes`] know them as they arrive.
+    pub fn know<'a>(&self, patterns: impl IntoIterator<Item = &'a AttributePattern>) {
+        self.shared.commands.send(Command::Know(Families::of_patterns(patterns)));
+    }
+
+    /// Reads all declarations from now on.
+    pub fn know_all(&self) {
+        self.shared.commands.send(Command::Know(Families::all()));
+    }
+
     /// Returns the processes known to own this attribute; more than one if they are redundant or in conflict.
     pub fn owners(&self, name: &AttributeName) -> Vec<AttributeOwner> {
         self.shared.directory.lock().owners(name)
     }
 
-    /// Returns every attribute that this process knows.
+    /// Returns every attribute that this process knows: those of the families of its subscriptions, and of [`Client::know`].
     pub fn attributes(&self) -> Vec<Arc<AttributeInfo>> {
         self.shared.directory.lock().attributes()
     }
@@ -286,21 +297,26 @@ impl DeclarationReader {
     fn turn(&mut self, timeout: Duration) {
         let DeclarationReader { shared, reader } = self;
         let commands = shared.commands.take();
-        let mut wait = if commands.is_empty() { timeout } else { Duration::ZERO };
+        let wait = if commands.is_empty() { timeout } else { Duration::ZERO };
         {
             let mut directory = shared.directory.lock();
             for command in commands {
                 match command {
-                    Command::Subscribe(sub) => directory.subscribe(&sub),
+                    Command::Subscribe(sub) => {
+                        reader.want(&Families::of_patterns(&sub.options.attributes));
+                        directory.subscribe(&sub);
+                    }
                     Command::Unsubscribe(sub) => directory.unsubscribe(&sub),
+                    Command::Know(families) => reader.want(&families),
                 }
             }
             directory.notify_workers();
         }
+        if let Some(alarm) = reader.widen() {
+            shared.commands.set_alarm(alarm);
+        }
         shared.open_workers();
-        for _ in 0..AT_ONCE {
-            let Some(event) = reader.next(wait) else { break };
-            wait = Duration::ZERO;
+        reader.read(wait, AT_ONCE, |event| {
             let mut directory = shared.directory.lock();
             match event {
                 BusEvent::Sample(sample) => {
@@ -322,7 +338,7 @@ impl DeclarationReader {
                 },
                 BusEvent::Gap(gap) => ask::for_names(&shared.participant, gap.stream.incarnation),
             }
-        }
+        });
         shared.directory.lock().notify_workers();
         shared.open_workers();
         // Commands for a worker that was just opened came before it had an alarm.

@@ -112,6 +112,7 @@ pub mod criteria;
 mod filter;
 pub mod history;
 mod join;
+mod names_reader;
 mod precedence;
 pub mod server;
 pub mod topics;

@@ -150,6 +150,7 @@ impl Server {
     pub fn declare_with(&self, config: AttributeConfig, options: AttributeOptions) -> Result<Attribute, DeclareError> {
         let shared = &self.shared;
         let mut others = shared.others.lock();
+        others.want(&config.name);
         // Declarations that arrived since the keeper's last round count.
         shared.read_others(&mut others);
         if let Some(by) = others.owner(&config.name, options.redundant, &shared.participant) {

@@ -25,8 +25,8 @@ const FAST: usize = 200;
 const RATE: u32 = 50;
 /// Elements of the slow spectrum. It is small enough for the stream that all attributes share.
 const ELEMENTS: usize = 1000;
-/// Bytes that a declaration of an attribute that nobody asked for may cost a host.
-const DECLARATION: u64 = 200;
+/// Bytes that a declaration of an attribute of a family that nobody asked for may cost a host.
+const DECLARATION: u64 = 4;
 
 /// Not a test by itself: what the processes on the two hosts do until their input ends.
 #[test]

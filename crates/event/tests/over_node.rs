@@ -181,6 +181,7 @@ fn ten_thousand_attributes_of_one_server() {
     for attribute in &all {
         attribute.push(Value::scalar(&1.0)).unwrap();
     }
+    client.know_all();
     until("all are known", || client.attributes().len() == COUNT);
     let (firsts, updates) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (first, update) = (firsts.clone(), updates.clone());

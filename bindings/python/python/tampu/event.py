@@ -379,7 +379,11 @@ class Client:
         return Latest(self._native.latest(list(attributes), kinds, reliable))
 
     def attributes(self) -> list[dict[str, Any]]:
-        """The configurations of all attributes that this process knows."""
+        """The configurations of all attributes on the bus.
+
+        The first call begins to read them, and waits until no more arrive, at most one second. Later calls know all that
+        have arrived since.
+        """
         found: list[dict[str, Any]] = json.loads(self._native.attributes())
         return found
 

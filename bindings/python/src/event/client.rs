@@ -1,6 +1,12 @@
 //! Clients and their subscriptions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use pyo3::{
@@ -25,7 +31,13 @@ const AT_ONCE: usize = 4096;
 #[pyclass(frozen, module = "tampu._native")]
 pub struct EventClient {
     client: Mutex<Option<Arc<Client>>>,
+    /// True once all declarations are read.
+    knows_all: AtomicBool,
 }
+
+/// Longest wait for the first declarations, and the pause between two that ends it.
+const DECLARATIONS: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(150);
 
 /// Returns the kinds of these names.
 pub fn kinds_of(names: &str) -> PyResult<Kinds> {
@@ -58,7 +70,7 @@ impl EventClient {
     fn open(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<EventClient> {
         let participant = join(py, source, domain)?;
         let client = py.detach(|| Client::start(participant, ClientSettings::default())).map_err(raised)?;
-        Ok(EventClient { client: Mutex::new(Some(Arc::new(client))) })
+        Ok(EventClient { client: Mutex::new(Some(Arc::new(client))), knows_all: AtomicBool::new(false) })
     }
 
     /// Subscribes with a queue of events.
@@ -97,9 +109,14 @@ impl EventClient {
         Ok(LatestEvents { values: Mutex::new(Some(self.client()?.latest(options))) })
     }
 
-    /// Returns the configurations of all attributes that this process knows, as JSON.
-    fn attributes(&self) -> PyResult<String> {
-        let all = self.client()?.attributes();
+    /// Returns the configurations of all attributes, as JSON. The first call waits until no more declarations arrive.
+    fn attributes(&self, py: Python<'_>) -> PyResult<String> {
+        let client = self.client()?;
+        if !self.knows_all.swap(true, Ordering::Relaxed) {
+            client.know_all();
+            py.detach(|| wait_for_declarations(&client));
+        }
+        let all = client.attributes();
         let configs: Vec<_> = all.iter().map(|info| &info.config).collect();
         serde_json::to_string(&configs).map_err(raised)
     }
@@ -108,6 +125,17 @@ impl EventClient {
     fn close(&self, py: Python<'_>) {
         let client = self.client.lock().take();
         py.detach(|| drop(client));
+    }
+}
+
+fn wait_for_declarations(client: &Client) {
+    let (begun, mut known, mut since) = (Instant::now(), 0, Instant::now());
+    while begun.elapsed() < DECLARATIONS && (known == 0 || since.elapsed() < PAUSE) {
+        std::thread::sleep(PAUSE / 10);
+        let now = client.attributes().len();
+        if now != known {
+            (known, since) = (now, Instant::now());
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The queue of commands from subscription handles to the worker of the directory.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tampu_bus::Alarm;
 
 use super::subscriber::SubscriptionState;
+use crate::names_reader::Families;
 
 /// A change of the set of subscriptions.
 pub(super) enum Command {
@@ -13,23 +14,28 @@ pub(super) enum Command {
     Subscribe(Arc<SubscriptionState>),
     /// Ends a subscription.
     Unsubscribe(Arc<SubscriptionState>),
+    /// Reads the declarations of these families, too.
+    Know(Families),
 }
 
 /// Commands that wait for the directory's worker.
 #[derive(Default)]
 pub(super) struct SubscriptionCommands {
     pending: Mutex<Vec<Command>>,
-    /// Wakes the worker. It is set once, when the reader of declarations is open.
-    alarm: OnceLock<Alarm>,
+    /// Wakes the worker. It is rung under the lock: the worker then either waits at this alarm, or takes the commands before it
+    /// waits at a newer one.
+    alarm: Mutex<Option<Alarm>>,
 }
 
 impl SubscriptionCommands {
     /// Returns an empty queue that wakes its worker by `alarm`.
     pub fn new(alarm: Alarm) -> SubscriptionCommands {
-        let commands = SubscriptionCommands::default();
-        // The cell is empty, so this cannot fail.
-        let _ = commands.alarm.set(alarm);
-        commands
+        SubscriptionCommands { pending: Mutex::default(), alarm: Mutex::new(Some(alarm)) }
+    }
+
+    /// Wakes the worker by another alarm from now on.
+    pub fn set_alarm(&self, alarm: Alarm) {
+        *self.alarm.lock() = Some(alarm);
     }
 
     /// Adds a command and wakes the worker if the queue was empty.
@@ -50,7 +56,7 @@ impl SubscriptionCommands {
 
     /// Wakes the worker.
     pub fn wake(&self) {
-        if let Some(alarm) = self.alarm.get() {
+        if let Some(alarm) = &*self.alarm.lock() {
             alarm.ring();
         }
     }

@@ -1,15 +1,19 @@
-//! Attributes of other servers. Every server reads all declarations, so that the servers themselves notice two sources
-//! of one name. [`outranked_by`] decides which of them owns it.
+//! Attributes of other servers. Every server reads the declarations of its families, so that the servers themselves notice
+//! two sources of one name. [`outranked_by`] decides which of them owns it.
 
 use std::{collections::HashMap, hash::BuildHasher, time::Duration};
 
-use tampu_bus::{BusError, Event, History, Participant, Reader, ReaderQos, SourceInfo, SourceState};
+use tampu_bus::{BusError, Event, Participant, SourceInfo, SourceState};
 use tampu_types::{
-    Incarnation, PartitionFilter, SourceName, TopicFilter,
+    Incarnation, SourceName,
     event::{AttributeName, Declaration, Presence},
 };
 
-use crate::{ask, precedence::outranked_by, topics};
+use crate::{
+    ask,
+    names_reader::{Families, NamesReader},
+    precedence::outranked_by,
+};
 
 /// Other owner of a name. Names are stored as hashes: there may be many, and a collision only costs one more question.
 struct OtherOwner {
@@ -19,7 +23,7 @@ struct OtherOwner {
 }
 
 pub(super) struct OtherDeclarations {
-    reader: Reader,
+    reader: NamesReader,
     names: HashMap<u64, Vec<OtherOwner>>,
     sources: HashMap<Incarnation, SourceName>,
     hasher: std::hash::RandomState,
@@ -27,22 +31,28 @@ pub(super) struct OtherDeclarations {
 
 impl OtherDeclarations {
     pub fn watch(participant: &Participant) -> Result<OtherDeclarations, BusError> {
-        let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
-        let reader = participant.reader(&TopicFilter::new(topics::NAMES)?, &PartitionFilter::All, qos)?;
+        let reader = NamesReader::open(participant, Families::none())?;
         let hasher = std::hash::RandomState::new();
         Ok(OtherDeclarations { reader, names: HashMap::new(), sources: HashMap::new(), hasher })
+    }
+
+    /// Reads the declarations of this attribute's family from now on.
+    pub fn want(&mut self, name: &AttributeName) {
+        self.reader.want(&Families::of_name(name));
+        self.reader.widen();
     }
 
     /// Reads the declarations that arrived. Calls `declared` with names that other servers declare or withdraw, and
     /// `gone` with incarnations that ended.
     pub fn read(&mut self, us: &Participant, mut declared: impl FnMut(&AttributeName), mut gone: impl FnMut(Incarnation)) {
         let OtherDeclarations { reader, names, sources, hasher } = self;
-        while let Some(event) = reader.next(Duration::ZERO) {
+        reader.widen();
+        reader.read(Duration::ZERO, usize::MAX, |event| {
             match event {
                 Event::Sample(sample) if sample.stream.incarnation != us.incarnation() => {
                     let (by, source) = (sample.stream.incarnation, sample.stream.source.clone());
                     // A declaration that cannot be decoded is of a later release or hostile; subscribers count it.
-                    let Ok(Ok(declaration)) = sample.payload.with(Declaration::parse) else { continue };
+                    let Ok(Ok(declaration)) = sample.payload.with(Declaration::parse) else { return };
                     let (name, attribute) = (hasher.hash_one(declaration.config.name.folded()), declaration.attribute);
                     let owners = names.entry(name).or_default();
                     owners.retain(|owners| (owners.by, owners.attribute) != (by, attribute));
@@ -66,7 +76,7 @@ impl OtherDeclarations {
                 Event::Gap(gap) if gap.stream.incarnation != us.incarnation() => ask::for_names(us, gap.stream.incarnation),
                 _ => {}
             }
-        }
+        });
     }
 
     /// Returns the other source that owns this name before this process; of several, the one that outranks the others.

@@ -32,10 +32,13 @@ use super::{
     questions::QuestionQueue,
     settings::ServerSettings,
 };
-use crate::topics;
+use crate::{names_reader, topics};
 
 /// Greatest number of attributes of a server in one incarnation.
 pub const ATTRIBUTES_LIMIT: u32 = 1 << 20;
+
+/// Most families of attributes whose declarations have a stream of their own. Those of further ones are for everybody.
+const FAMILIES: usize = 16;
 
 /// Errors of declaring an attribute.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,8 @@ pub(super) struct AttributeTable {
     pub(super) by_name: HashMap<Box<str>, u32>,
     /// Bytes of declarations since all were written last.
     pub(super) declared: usize,
+    /// The streams of declarations by domain and family; `None` for a family whose declarations are for everybody.
+    pub(super) families: HashMap<Box<str>, Option<Writer>>,
 }
 
 pub(super) struct ServerState {
@@ -78,6 +83,7 @@ pub(super) struct ServerState {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: ServerSettings,
     pub(super) shared_writer: Arc<Writer>,
+    /// Declarations for everybody: of a server with many families.
     pub(super) names: Writer,
     /// Streams for other hosts.
     pub(super) hosts: HostStreams,
@@ -214,8 +220,25 @@ impl ServerState {
         self.declaration(inner, presence).encode(&mut bytes)?;
         table.declared += bytes.len();
         // Declarations are far shorter than any engine's longest message.
-        let _ = self.names.write(&bytes);
+        let _ = self.names_of(table, &inner.name).write(&bytes);
         Ok(())
+    }
+
+    /// Returns the stream of declarations of an attribute's family.
+    fn names_of<'a>(&'a self, table: &'a mut AttributeTable, name: &AttributeName) -> &'a Writer {
+        let (domain, family) = names_reader::family(name);
+        let key = format!("{domain}/{family}").into_boxed_str();
+        let has_room = table.families.len() < FAMILIES;
+        let writer = table.families.entry(key).or_insert_with(|| {
+            // A stream that the engine refuses is not tried again: declarations of an attribute come in one stream, in order.
+            has_room.then(|| self.names_writer(&names_reader::partition(name)).ok()).flatten()
+        });
+        writer.as_ref().unwrap_or(&self.names)
+    }
+
+    fn names_writer(&self, partition: &Partition) -> Result<Writer, BusError> {
+        let topic = TopicName::new(topics::NAMES)?;
+        self.participant.writer_for(&Subject::new(&topic, partition), topics::DECLARATION, topics::names_qos())
     }
 
     pub(super) fn declaration(&self, inner: &PublishedAttribute, presence: Presence) -> Declaration {

@@ -62,6 +62,7 @@ impl Doctor {
         // The client also knows the declarations of servers that hang.
         let client =
             Client::start(participant.clone(), ClientSettings::default()).map_err(|error| Failure::failed("events", error))?;
+        client.know_all();
         let pattern = AttributePattern::from(&self.name);
         let asked = now();
         let found = ask::doctor(&participant, &pattern, ANSWER).map_err(failed)?;

@@ -127,6 +127,7 @@ pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, e
         }
         Ok(())
     };
+    client.know_all();
     wait("all declarations", &|| client.attributes().len() >= attributes)?;
     let (seen, before, called) = (Arc::new(Seen::new()), resident(), Instant::now());
     let mut subscriptions = Vec::with_capacity(attributes);
