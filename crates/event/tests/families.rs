@@ -74,6 +74,30 @@ fn the_end_of_a_server_is_told_while_a_wider_reader_takes_over() {
 }
 
 #[test]
+fn a_wider_reader_tells_nothing_again() {
+    let scene = Scene::new();
+    let one = scene.publisher("a", "one");
+    let client = scene.subscriber("b", "panel");
+    let kept = one.server.declare(scalar("lab/a/1/kept")).unwrap();
+    let gone = one.server.declare(scalar("lab/a/1/gone")).unwrap();
+    let log = Log::default();
+    let _a = client.client.subscribe(wish(&["lab/a/*"]), log.call());
+    scene.pass(100 * MS, &[&one], &[&client]);
+    for unit in ["mbar", "Pa"] {
+        kept.reconfigure(|config| config.unit = unit.into());
+    }
+    drop(gone);
+    scene.pass(100 * MS, &[&one], &[&client]);
+    log.take();
+    client.client.know([&pattern("lab/b/*")]);
+    scene.pass(100 * MS, &[&one], &[&client]);
+    client.client.know_all();
+    scene.pass(100 * MS, &[&one], &[&client]);
+    assert_eq!(log.reasons(), []);
+    assert_eq!(known(&client.client), BTreeSet::from(["lab/a/1/kept".to_owned()]));
+}
+
+#[test]
 fn a_server_that_comes_later_finds_the_owner_of_a_name() {
     let scene = Scene::new();
     let one = scene.publisher("a", "one");
