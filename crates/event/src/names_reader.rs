@@ -96,7 +96,7 @@ struct Read {
 pub struct NamesReader {
     participant: Participant,
     wanted: Families,
-    /// What the last reader reads.
+    /// The choice of the last reader.
     opened: Families,
     readers: Vec<Read>,
     /// The next declaration of each stream: several readers have the same.
