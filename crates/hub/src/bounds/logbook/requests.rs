@@ -17,12 +17,12 @@ pub(super) const BOUNDS: &[Bound] = &[
     ),
     bound(
         "rows in lists of entries with a word, and numbers of their words, with PostgreSQL",
-        Constant("logbook/src/store/postgres/lists.rs", "ROWS", "8_000_000", "8 000 000 (64 MB), and 512 lists"),
+        Constant("logbook/src/store/postgres/lists.rs", "ROWS", "4_000_000", "4 000 000 (32 MB), and 512 lists"),
         "the list that was not used for the longest time is forgotten",
     ),
     bound(
         "rows of one such list",
-        Constant("logbook/src/store/postgres/lists.rs", "MOST", "1 << 20", "1 048 576"),
+        Constant("logbook/src/store/postgres/lists.rs", "MOST", "1 << 17", "131 072"),
         "the database is asked in each search",
     ),
     bound(

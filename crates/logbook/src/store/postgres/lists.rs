@@ -18,14 +18,14 @@ use crate::store::verdicts::BookState;
 /// Number of rows up to which a list is fetched at once.
 pub const FEW: usize = 256;
 /// Maximum number of rows of a list.
-pub const MOST: usize = 1 << 20;
+pub const MOST: usize = 1 << 17;
 /// Number of rows that are fetched for each time that a list was needed.
 const FOR_EACH_NEED: usize = 10_000;
 /// Number of new entries of a book after which a list is continued. Until then each search asks for the entries after it.
 pub const GROWTH: u64 = 512;
-/// Maximum number of lists, and of their rows and numbers together: 64 MB.
+/// Maximum number of lists, and of their rows and numbers together: 32 MB.
 const LISTS: usize = 512;
-const ROWS: usize = 8_000_000;
+const ROWS: usize = 4_000_000;
 
 /// The rows of a book's entries that have one of some numbers.
 #[derive(Debug, Clone)]
@@ -223,7 +223,7 @@ mod tests {
         for _ in 0..6 {
             skipped.push((0..1000).take_while(|_| step(&memory, state(0), &[1]).is_none()).count());
         }
-        assert_eq!(skipped, [1, 2, 3, 5, 9, 17]);
+        assert_eq!(skipped, [1, 2, 3, 5, 9, 14]);
         memory.keep(state(0), &[1], MOST, Some(&list(1000)));
         assert!(matches!(step(&memory, state(0), &[1]), Some(Step::Known(_))));
     }
@@ -249,7 +249,7 @@ mod tests {
         let sizes = |lists: &Lists| (lists.all.len(), lists.weight);
         assert_eq!(sizes(&memory.0.lock()), (LISTS, 6 * LISTS));
         let long = list(MOST);
-        for nth in 0..20 {
+        for nth in 0..40 {
             step(&memory, state(0), &[-1, nth]);
             memory.keep(state(0), &[-1, nth], MOST, Some(&long));
             let lists = memory.0.lock();
