@@ -28,10 +28,7 @@ use std::{
 };
 
 use tampu_bus::host::incarnation;
-use tampu_elog::{
-    pages::{Site, SiteConfig, Zone},
-    site_zone,
-};
+use tampu_elog::pages::{Site, SiteConfig};
 use tampu_log::{Logger, warning};
 use tampu_logbook::{
     mail::{MailSettings, Outbox},
@@ -289,7 +286,6 @@ impl Book {
             (public, _) => public.trim_end_matches('/').to_owned(),
         };
         let zone = settings.zone().map_err(|why| BookError::Zone(why.to_string()))?;
-        let zone = site_zone::of_site(&*store, zone)?;
         let notifying = api.mail.clone().map(|outbox| {
             notifier::Notifying::start(notifier::NotifierSite {
                 store: store.clone(),
@@ -297,10 +293,7 @@ impl Book {
                 outbox,
                 secret: site_secret(&*store)?,
                 base: public,
-                zone: match &zone {
-                    Zone::OfEntry => Zone::named("local").unwrap_or_default(),
-                    zone => zone.clone(),
-                },
+                zone: zone.clone(),
                 is_shared: settings.postgres.is_some(),
                 logger: given.logger.named("mail"),
             })

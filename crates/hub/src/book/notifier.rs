@@ -21,7 +21,10 @@ use std::{
 
 use serde_json::json;
 use tampu_bus::host::incarnation;
-use tampu_elog::pages::{Zone, address::escape, mails::recipients};
+use tampu_elog::{
+    pages::{Zone, address::escape, mails::recipients},
+    site_zone,
+};
 use tampu_log::{Logger, warning};
 use tampu_logbook::{
     entry::{Change, Entry, EntryRef},
@@ -69,7 +72,7 @@ pub struct NotifierSite {
     pub secret: [u8; 32],
     /// The public address of ELOG's pages, without a slash at the end; empty if there are none.
     pub base: String,
-    /// The local time of users who named no other.
+    /// The configured local time of the site.
     pub zone: Zone,
     /// True if several hubs can use the store.
     pub is_shared: bool,
@@ -253,7 +256,12 @@ impl Worker {
         }
         let Some(address) = address.filter(|_| !meant.is_empty()) else { return Ok(true) };
         let now = now();
-        let zone = schedule::zone(settings, &self.site.zone);
+        // Read now: an import beside the running hub stores it.
+        let site = match site_zone::of_site(&*self.site.store, self.site.zone.clone())? {
+            Zone::OfEntry => Zone::named("local").unwrap_or_default(),
+            zone => zone,
+        };
+        let zone = schedule::zone(settings, &site);
         let due = |rule: &NotifyRule| schedule::due(rule.digest, settings.quiet.as_ref(), &zone, now);
         let is_now = |rule: &&&NotifyRule| due(rule).0 <= now.0;
         let at_once: Vec<&NotifyRule> = meant.iter().filter(is_now).copied().collect();

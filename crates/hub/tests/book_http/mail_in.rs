@@ -7,9 +7,13 @@ use std::{
 };
 
 use serde_json::json;
-use tampu_logbook::mail::{
-    MailSettings, MailTls,
-    settings::{MailIn, MailInAddress},
+use tampu_elog::site_zone::{self, DatesOfZone, SourceZone};
+use tampu_logbook::{
+    mail::{
+        MailSettings, MailTls,
+        settings::{MailIn, MailInAddress},
+    },
+    store::sqlite::SqliteStore,
 };
 
 use crate::site::Site;
@@ -122,6 +126,13 @@ fn a_mail_of_a_user_is_an_entry() {
     let authors: Vec<_> = entry["attributes"].as_array().unwrap().iter().filter(|said| said["name"] == "Author").collect();
     assert_eq!(authors, [&json!({ "name": "Author", "values": ["Zoë"] })], "a line of the mail names no other author");
 
+    // An import beside the running hub stores the local time of the site.
+    let store = SqliteStore::open(&site.directory().join("book")).unwrap();
+    site_zone::store(&store, &SourceZone::chosen("Asia/Tokyo").unwrap(), DatesOfZone::default()).unwrap();
+    drop(store);
+    assert_eq!(mta.deliver("shift@x", &mail("", "late")), "250 2.0.0 entry 3 of Shift");
+    assert_eq!(zoe.get("/books/Shift/entries/3").is(200).json()["zone"], 540);
+
     for (to, text, expected) in [
         ("other@log.example.org", mail("", "x"), "550 5.1.1 other@log.example.org is no logbook"),
         ("shift@x", "From: max@example.org\n\nx".to_owned(), "550 5.7.1 max@example.org is not the address of a user"),
@@ -158,7 +169,7 @@ fn a_mail_of_a_user_is_an_entry() {
     assert!(mta.say("MAIL FROM:<a@b> SIZE=99999999").starts_with("552"));
     assert!(mta.say("QUIT").starts_with("221"));
     let books = site.hub.as_ref().unwrap().book().unwrap().store().books().unwrap();
-    assert_eq!(books.iter().map(|info| info.entries).sum::<u64>(), 2);
+    assert_eq!(books.iter().map(|info| info.entries).sum::<u64>(), 3);
 }
 
 /// The time so many days ago, in nanoseconds.

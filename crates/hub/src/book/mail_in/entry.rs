@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use mail_parser::{HeaderValue, Message, MessageParser, MimeHeaders};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tampu_elog::site_zone;
 use tampu_logbook::{
     attachment::{Upload, hex},
     book::{AttributeKind, Book, EntryAttribute, same_name},
@@ -87,7 +88,8 @@ pub fn post(site: &MailInSite, book: &str, text: &[u8]) -> Result<String, Refusa
     }
     let (content, uploads) = content(site, &mail, &book, &user)?;
     let date = now();
-    let zone = site.zone.minutes(date, 0);
+    // Read now: an import beside the running hub stores it.
+    let zone = site_zone::of_site(&*site.store, site.zone.clone())?.minutes(date, 0);
     let new = NewEntry { book: book.name.clone(), parent: replies_to, content, date: Some(date), zone };
     let at = site.store.post(new, uploads, &user.login)?;
     if let Some(name) = &name {

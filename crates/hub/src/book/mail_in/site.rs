@@ -14,7 +14,7 @@ pub struct MailInSite {
     pub settings: MailIn,
     /// The domain of Message-IDs of the logbook's own mails.
     pub domain: String,
-    /// The local time of the entries.
+    /// The configured local time of the entries.
     pub zone: Zone,
     /// Largest attachment, in bytes.
     pub longest: u64,
