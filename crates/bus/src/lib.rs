@@ -57,6 +57,7 @@ pub mod clock;
 pub mod connect;
 pub mod engine;
 pub mod gateway;
+pub mod group;
 pub mod host;
 pub mod qos;
 pub mod run_dir;

@@ -17,6 +17,7 @@ use crate::{
     access::{HostTopics, Verb, count_refusal},
     clock::{Clock, Gate},
     engine::{Class, Engine, EngineError, Outlet, UNPROVED},
+    group::ways::{self, Ways, WaysFile},
     wire::keys::Keys,
 };
 
@@ -49,6 +50,9 @@ pub(crate) struct Links {
     on_refused: OnceLock<OnRefused>,
     /// Rules of this host about topics; without a run-time directory there are none.
     topics: Option<HostTopics>,
+    /// Multicast groups of this host's node.
+    ways_file: Option<WaysFile>,
+    ways: Mutex<Arc<Ways>>,
 }
 
 /// The way of control messages to a participant, and the host chunk of its keys when it was opened.
@@ -70,8 +74,11 @@ impl Links {
     pub fn new(engine: Arc<dyn Engine>, domain: Domain, source: SourceName) -> Links {
         let directory = engine.shared_dir();
         let directory = directory.as_ref().and_then(|rings| rings.parent());
+        let ways_file = directory.map(ways::watch);
         Links {
             topics: directory.map(|directory| HostTopics::in_directory(directory, &domain)),
+            ways: Mutex::new(ways_file.as_ref().map(WaysFile::current).unwrap_or_default()),
+            ways_file,
             clock: engine.clock(),
             keys: Keys::new(&domain),
             domain,
@@ -199,6 +206,28 @@ impl Links {
     /// it is announced.
     pub fn speaks_for(&self, chunk: &str, participant: Incarnation) -> bool {
         self.engine.host().is_none() || lock(&self.hosts).get(&participant).is_none_or(|bound| **bound == *chunk)
+    }
+
+    /// Returns the multicast groups of this host's node.
+    pub fn ways(&self) -> Arc<Ways> {
+        lock(&self.ways).clone()
+    }
+
+    /// Reads the groups again. Returns true if they, or the hosts that they reach, have changed.
+    pub fn ways_changed(&self) -> bool {
+        let Some(current) = self.ways_file.as_ref().map(WaysFile::current) else { return false };
+        let mut ways = lock(&self.ways);
+        let is_same = Arc::ptr_eq(&ways, &current);
+        *ways = current;
+        !is_same
+    }
+
+    /// Returns the group for a topic, if every host with its key may read it.
+    pub fn way_of(&self, topic: &TopicName) -> Option<(u32, Vec<u32>)> {
+        let ways = self.ways();
+        let (number, way) = ways.of(topic)?;
+        let may = |host: &String| self.topics.as_ref().is_none_or(|topics| topics.may(host, Verb::Read, topic));
+        (!way.boots.is_empty() && way.hosts.iter().all(may)).then(|| (number, way.boots.clone()))
     }
 
     /// Path of a reader's progress page, for processes that share memory and sleep by the host's clock.

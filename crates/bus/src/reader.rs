@@ -87,6 +87,8 @@ pub struct ReaderStats {
 enum Origin<'a> {
     /// A message under the key of a host.
     Host(&'a str),
+    /// A message under the key of a host, which a multicast group has brought.
+    Group(&'a str),
     /// An answer, a direct link or shared memory of this participant.
     Participant(Incarnation),
 }
@@ -149,6 +151,8 @@ pub(crate) struct Core {
     page: OnceLock<Option<Arc<ProgressPage>>>,
     /// Streams whose announcements are read, by their slot in the page.
     attached: Mutex<HashMap<u32, Weak<StreamState>>>,
+    /// True once it gets what a multicast group brings to this host.
+    grouped: AtomicBool,
     /// Weak reference to itself, for callbacks that outlive a call.
     this: OnceLock<Weak<Core>>,
 }

@@ -52,6 +52,9 @@ pub(crate) const USER_KEY: &str = "user.key";
 /// Name of the file with the node's access rules, as JSON.
 pub(crate) const POLICY: &str = "policy.json";
 
+/// File with the multicast groups of the node, and the hosts that each reaches.
+pub(crate) const GROUPS: &str = "groups.json";
+
 /// Name of the file with the site's settings of topics, as JSON.
 pub(crate) const SITE_SETTINGS: &str = "qos.json";
 

@@ -6,6 +6,6 @@ pub mod keys;
 pub mod refetch;
 pub mod state;
 
-mod cursor;
+pub(crate) mod cursor;
 
 pub use cursor::BadMessage;

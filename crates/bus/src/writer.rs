@@ -135,6 +135,14 @@ pub(crate) struct Tuned {
     pub part_of: Option<TopicName>,
 }
 
+/// The way of a stream through a multicast group.
+struct GroupWay {
+    number: u32,
+    outlet: Box<dyn Outlet>,
+    /// Boots of the hosts that the group reaches at present.
+    boots: Vec<u32>,
+}
+
 /// One stream with all parts that send it.
 pub(crate) struct Stream {
     pub id: u32,
@@ -153,6 +161,8 @@ pub(crate) struct Stream {
     gate: Gate,
     node: Box<dyn Outlet>,
     direct: Option<(String, Box<dyn Outlet>)>,
+    /// The multicast group of this host's node that takes its topic.
+    group: Mutex<Option<GroupWay>>,
     ring: Mutex<Option<LoanRing>>,
     batches_at: Mutex<Batches>,
     last_send: AtomicU64,

@@ -7,6 +7,7 @@
 use std::{
     collections::BTreeMap,
     fmt, fs,
+    net::IpAddr,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -189,6 +190,41 @@ pub struct Network {
     /// `connect` leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relays: Option<Vec<String>>,
+    /// Multicast groups for live topics between hosts; the first one that has a topic takes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub multicast: Vec<Multicast>,
+}
+
+/// A multicast group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Multicast {
+    /// Address of the group, IPv4 or IPv6.
+    pub group: IpAddr,
+    /// Port of all members.
+    #[serde(default = "group_port")]
+    pub port: u16,
+    /// Interface of this host by name, index or IPv4 address. By default the one of the kernel's route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Number of networks that a datagram may pass.
+    #[serde(default = "first_network")]
+    pub ttl: u8,
+    /// Pattern of the topics that go to the group.
+    #[serde(default = "all_topics")]
+    pub topics: String,
+}
+
+fn group_port() -> u16 {
+    tampu_bus::group::PORT
+}
+
+fn first_network() -> u8 {
+    1
+}
+
+fn all_topics() -> String {
+    "**".to_owned()
 }
 
 /// The encryption of the bus between hosts.

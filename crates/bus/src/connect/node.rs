@@ -31,8 +31,9 @@ use super::{
 use crate::{
     access::{Policy, SECRET_LENGTH},
     engine::{Engine, EngineError, LinkTraffic, Router, RouterSettings},
+    group::{BadGroup, GroupSettings, Groups},
     links::lock,
-    run_dir::{DomainDir, Reclaimed, RunDirError},
+    run_dir::{DomainDir, GROUPS, Reclaimed, RunDirError},
 };
 
 /// Settings of a node.
@@ -53,14 +54,16 @@ pub struct NodeSettings {
     pub relays: Option<Vec<String>>,
     /// Rules about topics of other hosts, from the first connection on ([`Node::hold_to`]).
     pub policy: Arc<Policy>,
+    /// Multicast groups, each for the topics of a pattern; the first one that has a topic takes it.
+    pub groups: Vec<GroupSettings>,
 }
 
 impl NodeSettings {
     /// Makes the settings of a node for one host only.
     pub fn new(process: Settings) -> NodeSettings {
         let encryption = Encryption::default();
-        let (listen, connect, policy) = Default::default();
-        NodeSettings { process, listen, connect, key: None, encryption, relays: None, policy }
+        let (listen, connect, policy, groups) = Default::default();
+        NodeSettings { process, listen, connect, key: None, encryption, relays: None, policy, groups }
     }
 }
 
@@ -91,6 +94,9 @@ pub enum NodeError {
         /// The reason and the way out.
         why: String,
     },
+    /// The settings of multicast groups are senseless.
+    #[error("multicast: {0}")]
+    Group(#[from] BadGroup),
     /// A file of the node cannot be written.
     #[error("the node's file {path}: {why}")]
     Io {
@@ -108,6 +114,8 @@ pub enum NodeError {
 pub struct Node {
     /// Removal of the files of processes that are killed. Dropped before the router.
     sweeping: Option<Sweeping>,
+    /// Dropped before the router, too.
+    groups: Option<Groups>,
     // Dropped first: the engine stops listening before the files are removed.
     router: Option<Box<dyn Router>>,
     settings: Settings,
@@ -126,7 +134,8 @@ pub struct Node {
 impl Node {
     /// Starts serving this host.
     pub fn start(settings: NodeSettings) -> Result<Node, NodeError> {
-        let NodeSettings { mut process, listen, connect, key, encryption, relays, policy } = settings;
+        let NodeSettings { mut process, listen, connect, key, encryption, relays, policy, groups } = settings;
+        GroupSettings::check(&groups)?;
         let is_open = !listen.is_empty() || !connect.is_empty();
         if is_open && key.is_none() {
             return Err(NodeError::Closed("set the key all its members share"));
@@ -163,12 +172,25 @@ impl Node {
         let standing = Standing::at(socket.clone()).map_err(|why| NodeError::Io { path: socket, why })?;
         let (lock, standing) = (Mutex::new(lock), Mutex::new((made, standing)));
         let sweeping = Some(Sweeping::start(router.engine()?, &process.domain, dir.clone())?);
-        Ok(Node { sweeping, router: Some(router), settings: process, dir, reclaimed, shown_key, standing, host, lock })
+        let groups = if is_open && !groups.is_empty() {
+            let started = Groups::start(groups, router.engine()?, &process.domain, &dir);
+            Some(started.map_err(|why| NodeError::Io { path: dir.path().join(GROUPS), why })?)
+        } else {
+            let _ = fs::remove_file(dir.path().join(GROUPS));
+            None
+        };
+        let router = Some(router);
+        Ok(Node { sweeping, groups, router, settings: process, dir, reclaimed, shown_key, standing, host, lock })
     }
 
     /// Returns the reason for which it cannot open its connections anew for other rules about hosts. It goes on trying.
     pub fn failure(&self) -> Option<String> {
         self.router.as_ref()?.at_rest(&mut |_| {}).err().map(|why| why.to_string())
+    }
+
+    /// Returns what does not work of the multicast groups at present. Samples travel without them meanwhile.
+    pub fn group_trouble(&self) -> Vec<String> {
+        self.groups.as_ref().map(Groups::trouble).unwrap_or_default()
     }
 
     /// Reports if processes find this node in the run-time directory.
@@ -307,6 +329,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.sweeping = None;
+        self.groups = None;
         self.router = None;
         let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy()];
         for path in of_host.into_iter().chain([self.dir.site_settings(), self.dir.restored_file()]) {

@@ -65,6 +65,9 @@ impl Shared {
             self.look_at_rules.store(now + BEAT_IDLE, Ordering::Relaxed);
             if self.links.rules_changed() {
                 self.follow_rules();
+                self.follow_ways();
+            } else if self.links.ways_changed() {
+                self.follow_ways();
             }
             self.follow_settings();
         }
@@ -78,6 +81,12 @@ impl Shared {
             next = next.min(core.run_due(now, &nodes, |incarnation| lock(&self.registry).sources.contains_key(&incarnation)));
         }
         next.min(self.settle_doubts(now))
+    }
+
+    /// Follows changed multicast groups.
+    fn follow_ways(&self) {
+        self.streams().iter().for_each(|stream| stream.follow_ways());
+        self.readers().iter().for_each(|core| core.follow_ways());
     }
 
     /// Sends the heartbeats that are due; returns the time of the next ones. Between the heartbeats of an idle writer, only

@@ -50,13 +50,38 @@ impl Core {
             guards: Mutex::default(),
             page: OnceLock::new(),
             attached: Mutex::default(),
+            grouped: AtomicBool::new(false),
             this: OnceLock::new(),
             card,
             links,
         });
         let _ = core.this.set(Arc::downgrade(&core));
         core.subscribe(core.links.engine.as_ref(), None)?;
+        core.follow_ways();
         Ok(core)
+    }
+
+    /// Subscribes to what multicast groups bring, once this host's node has one. Writers learn it by the next marks.
+    pub fn follow_ways(&self) {
+        if self.links.ways().ways.is_empty() || self.grouped.load(Ordering::Acquire) {
+            return;
+        }
+        let (keys, boot) = (&self.links.keys, self.links.incarnation.boot);
+        for pattern in keys.group_patterns(boot, &self.card.topics, &self.card.partitions) {
+            let Some(core) = self.this.get().cloned() else { return };
+            let deliver = Arc::new(move |bytes: Bytes, key: &str| {
+                let Some(core) = core.upgrade() else { return };
+                if let Some(host) = core.links.keys.host_of(key) {
+                    core.arrived(bytes, Origin::Group(host));
+                }
+            });
+            // Without the subscription writers send to this host alone.
+            let Ok(guard) = self.links.engine.subscribe(&pattern, deliver) else { return };
+            lock(&self.guards).push(guard);
+        }
+        self.grouped.store(true, Ordering::Release);
+        lock(&self.received).stream_states.values().for_each(|state| state.owes.store(true, Ordering::Release));
+        self.ack_by(self.links.clock.monotonic());
     }
 
     /// Subscribes on the bus, or on a direct link to one writer.
@@ -116,13 +141,18 @@ impl Core {
         if !room && !self.qos.reliable {
             room = self.drop_oldest(&mut received);
         }
-        if let (Origin::Host(host), Some(state)) = (origin, received.stream_states.get(&key))
+        if let (Origin::Host(host) | Origin::Group(host), Some(state)) = (origin, received.stream_states.get(&key))
             && !self.links.may(host, Verb::Write, &state.info.topic)
         {
             return;
         }
         let mut out = Vec::new();
         let inbox = received.inboxes.entry(key).or_insert_with(|| self.new_inbox(key));
+        if matches!(origin, Origin::Group(_)) {
+            // Readers of one batch ask at different times.
+            let spread = (u64::from(self.links.incarnation.pid) ^ self.links.incarnation.start >> 10 ^ u64::from(self.id)) % 16;
+            inbox.came_by_group(now, spread);
+        }
         inbox.arrived(arrival, room, now, &mut out);
         let ask_at = inbox.next_ask();
         self.hand_on(&mut received, key, out);

@@ -32,6 +32,13 @@ pub(crate) enum Handed {
 
 /// Time in ns that a gap may be open before it is requested, because a batch may have taken another way.
 const HOLE_PATIENCE: u64 = 2_000_000;
+/// The same for samples that a multicast group brings. Heartbeats overtake them, because they do not wait for its slowest
+/// member.
+const GROUP_PATIENCE: u64 = 400_000_000;
+/// Time in ns for which a stream counts as brought by a group after a batch that was.
+const GROUP_MEMORY: u64 = 3_000_000_000;
+/// Step in ns by which readers ask at different times for what the group has lost.
+const GROUP_SPREAD: u64 = 1_000_000;
 /// Time after the end of a request's timeout in which the engine should have reported it, in ns.
 const ANSWER_PATIENCE: u64 = 100_000_000;
 /// Pause before a request without an answer is repeated, in ns.
@@ -55,6 +62,8 @@ pub(crate) struct Inbox {
     stash_limit: usize,
     /// Time since which the present gap is open.
     hole_since: Option<u64>,
+    /// Time until which the stream counts as brought by a multicast group, and this reader's place among those that ask.
+    by_group: Option<(u64, u64)>,
     /// Deadline of the running refetch.
     asked_until: Option<u64>,
     /// True if the application's queue was full, so that batches were left in the writer's cache.
@@ -77,6 +86,7 @@ impl Inbox {
             stash_bytes: 0,
             stash_limit,
             hole_since: None,
+            by_group: None,
             asked_until: None,
             starved: false,
             requests: RequestSize::default(),
@@ -113,6 +123,11 @@ impl Inbox {
             self.lose(hole.start..hole.end.min(told_before), LossReason::Dropped, out);
         }
         self.look_for_hole(now, out);
+    }
+
+    /// Notes that a multicast group has brought a batch. Readers with another `spread` ask at other times for missing ones.
+    pub fn came_by_group(&mut self, now: u64, spread: u64) {
+        self.by_group = Some((now + GROUP_MEMORY, spread));
     }
 
     /// Processes a batch. `room` is true if the application's queue accepts more.
@@ -200,6 +215,7 @@ impl Inbox {
         if now < self.hole_since? + patience {
             return None;
         }
+        self.by_group = self.by_group.filter(|(until, _)| now < *until);
         self.starved = false;
         self.requests.ask(now);
         self.asked_until = Some(now + self.requests.timeout() + ANSWER_PATIENCE);
@@ -209,7 +225,11 @@ impl Inbox {
     /// Returns the wait before a request. A later batch proves a gap, while a heartbeat may only have overtaken the
     /// announced batch.
     fn patience(&self) -> u64 {
-        if self.stash.is_empty() { HOLE_PATIENCE } else { HOLE_PATIENCE / 8 }
+        match (self.by_group, self.stash.is_empty()) {
+            (None, true) => HOLE_PATIENCE,
+            (None, false) => HOLE_PATIENCE / 8,
+            (Some((_, spread)), is_tail) => spread * GROUP_SPREAD + if is_tail { GROUP_PATIENCE } else { HOLE_PATIENCE },
+        }
     }
 
     /// Returns the time at which [`Inbox::hole_to_ask`] has a gap to request, unless a batch arrives first.

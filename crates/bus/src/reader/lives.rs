@@ -27,7 +27,7 @@ impl Core {
     ) -> bool {
         if !self.is_credible(received, from, source, origin) {
             self.forged.fetch_add(1, Ordering::Relaxed);
-            if let Origin::Host(host) = origin {
+            if let Origin::Host(host) | Origin::Group(host) = origin {
                 self.links.forged(host, from);
             }
             return false;
@@ -44,7 +44,7 @@ impl Core {
             }
             None => {
                 let host = match origin {
-                    Origin::Host(host) => host.into(),
+                    Origin::Host(host) | Origin::Group(host) => host.into(),
                     Origin::Participant(of) => self.links.chunk_of(of),
                 };
                 let heard =
@@ -64,8 +64,8 @@ impl Core {
         }
         match (origin, known) {
             (Origin::Participant(of), _) => of == from,
-            (Origin::Host(host), _) if !self.links.speaks_for(host, from) => false,
-            (Origin::Host(host), Some(known)) if *known.host != *host => {
+            (Origin::Host(host) | Origin::Group(host), _) if !self.links.speaks_for(host, from) => false,
+            (Origin::Host(host) | Origin::Group(host), Some(known)) if *known.host != *host => {
                 // A process of this host had no name until its node came.
                 let is_named_now = *known.host == *UNPROVED || self.links.engine.host().is_none();
                 if is_named_now {
@@ -73,7 +73,7 @@ impl Core {
                 }
                 is_named_now
             }
-            (Origin::Host(_), _) => true,
+            (Origin::Host(_) | Origin::Group(_), _) => true,
         }
     }
 

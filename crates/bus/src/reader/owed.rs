@@ -66,6 +66,7 @@ impl Core {
             leaving,
             linked: stream_state.linked.load(Ordering::Acquire),
             attached: slot.is_some() && stream_state.attached.load(Ordering::Acquire),
+            grouped: self.grouped.load(Ordering::Acquire),
             slot: slot.unwrap_or(0),
             received: stream_state.received.load(Ordering::Acquire),
         }

@@ -114,6 +114,8 @@ pub struct Mark {
     pub linked: bool,
     /// True if it follows the writer's announcements through this slot's news, and needs no batches by message.
     pub attached: bool,
+    /// True if the reader gets what a multicast group brings to its host.
+    pub grouped: bool,
     /// Slot of its progress page with the same position; 0 without a page.
     pub slot: u32,
     /// First sample that its application has not taken into its memory. A position up to `next` says nothing more than
@@ -175,7 +177,7 @@ impl Acknowledgement {
             out.extend_from_slice(&mark.stream.to_le_bytes());
             out.extend_from_slice(&mark.next.to_le_bytes());
             let (low, high) = (u8::from(mark.needs_copies) | u8::from(mark.leaving) << 1, u8::from(mark.linked) << 2);
-            out.push(low | high | u8::from(mark.attached) << 3);
+            out.push(low | high | u8::from(mark.attached) << 3 | u8::from(mark.grouped) << 4);
             out.extend_from_slice(&mark.slot.to_le_bytes());
         }
         if self.marks.iter().any(|mark| mark.received > mark.next) {
@@ -238,8 +240,8 @@ fn decode_mark(cursor: &mut Cursor<'_>) -> Result<Mark, BadMessage> {
     let (reader, stream) = (cursor.u32("mark's reader")?, cursor.u32("mark's stream")?);
     let (next, flags) = (cursor.u64("mark's next")?, cursor.u8("mark's flags")?);
     let slot = cursor.u32("mark's slot")?;
-    let [needs_copies, leaving, linked, attached] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
-    Ok(Mark { reader, stream, next, needs_copies, leaving, linked, attached, slot, received: 0 })
+    let [needs_copies, leaving, linked, attached, grouped] = [1, 2, 4, 8, 16].map(|bit| flags & bit != 0);
+    Ok(Mark { reader, stream, next, needs_copies, leaving, linked, attached, grouped, slot, received: 0 })
 }
 
 #[cfg(test)]
@@ -279,6 +281,7 @@ mod tests {
         assert_eq!(Control::decode(&heartbeat().encode()), Ok(Control::Heartbeat(heartbeat())));
         let mark =
             Mark { reader: 1, stream: 2, next: 3, needs_copies: true, linked: true, attached: true, slot: 4, ..Mark::default() };
+        let mark = Mark { grouped: true, ..mark };
         let acknowledgement = Acknowledgement { from: heartbeat().from, marks: vec![mark; 3] };
         let short = acknowledgement.encode();
         assert_eq!(Control::decode(&short), Ok(Control::Acknowledgement(acknowledgement.clone())));

@@ -110,6 +110,43 @@ impl Keys {
         format!("{}/s/*/{boot:08x}/{}", self.root, name.key())
     }
 
+    /// Returns the key of a question to a service of the host with this boot.
+    pub fn question_to(&self, boot: u32, name: &TopicName) -> String {
+        format!("{}/s/{OWN_HOST}/{boot:08x}/{}", self.root, name.key())
+    }
+
+    /// Returns the key of samples for a multicast group, by its number at the node of the host with this boot.
+    pub fn group(&self, boot: u32, number: u32, topic: &TopicName, partition: &Partition) -> String {
+        format!("{}/g/{OWN_HOST}/{boot:08x}/{number}/{}/{}", self.root, topic.key(), partition.key())
+    }
+
+    /// Returns the pattern of samples that processes of a host send to a group.
+    pub fn group_sent(&self, boot: u32, number: u32) -> String {
+        format!("{}/g/{OWN_HOST}/{boot:08x}/{number}/**", self.root)
+    }
+
+    /// Returns the key of samples that a group has brought to the host with this boot. `host` is the chunk of the sending host,
+    /// `place` the end of the key at its source.
+    pub fn group_arrived(&self, host: &str, boot: u32, place: &str) -> String {
+        format!("{}/g/{host}/{boot:08x}/in/{place}", self.root)
+    }
+
+    /// Returns the patterns that cover samples of a filter which a group brings to the host with this boot, or takes there.
+    pub fn group_patterns(&self, boot: u32, topics: &TopicFilter, partitions: &PartitionFilter) -> Vec<String> {
+        let chunks = partitions.keys();
+        chunks.iter().map(|chunk| format!("{}/g/*/{boot:08x}/*/{}/{chunk}", self.root, topics.key())).collect()
+    }
+
+    /// Returns the end of the key of samples for a group: their topic and partition.
+    pub fn group_place<'a>(&self, key: &'a str) -> Option<&'a str> {
+        self.after_host(key, "/g/")?.splitn(3, '/').nth(2)
+    }
+
+    /// Reports if a group has brought the samples of this key, or takes them.
+    pub fn is_of_group(&self, key: &str) -> bool {
+        self.after_host(key, "/g/").is_some()
+    }
+
     /// Returns the chunk for the sending host in a key of this domain; of a refetch or a question, for the asking host.
     pub fn host_of<'a>(&self, key: &'a str) -> Option<&'a str> {
         let rest = key.strip_prefix(&self.root)?.strip_prefix('/')?;

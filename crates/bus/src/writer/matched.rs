@@ -69,6 +69,8 @@ pub(super) struct Matched {
     pub watch: Option<Watch>,
     /// True if it follows the announcements.
     pub attached: bool,
+    /// True if it gets what a multicast group brings to its host.
+    pub grouped: bool,
 }
 
 impl Matched {

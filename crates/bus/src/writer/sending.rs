@@ -12,12 +12,14 @@ use bytes::Bytes;
 use tampu_types::{BatchHeader, Partition, TopicName};
 
 use super::{
-    BEAT_UNACKED, Batches, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, Tuned, TypeTag, Written, outbox::Admission,
+    BEAT_UNACKED, Batches, GroupWay, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, Tuned, TypeTag, Written,
+    outbox::Admission,
 };
 use crate::{
     clock::Gate,
     engine::Class,
     error::{BusError, WriteError},
+    group::ways::LONGEST,
     links::{Links, lock},
     qos::{Grade, Qos},
     shared::{BatchRing, size_for},
@@ -63,7 +65,7 @@ impl Stream {
             flags: 0,
         };
         let outbox = Outbox::new(qos.clone(), links.engine.limits().batch, header, links.clock.monotonic());
-        Ok(Stream {
+        let stream = Stream {
             id,
             topic: topic.clone(),
             partition: partition.clone(),
@@ -89,8 +91,40 @@ impl Stream {
             shared: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             matched: AtomicUsize::new(0),
+            group: Mutex::default(),
             links,
-        })
+        };
+        stream.follow_ways();
+        Ok(stream)
+    }
+
+    /// Follows the multicast groups of this host's node.
+    pub fn follow_ways(&self) {
+        let found = self.links.way_of(&self.topic);
+        let mut group = lock(&self.group);
+        let Some((number, boots)) = found else {
+            let ended = group.take();
+            drop(group);
+            return drop(ended);
+        };
+        if let Some(known) = group.as_mut().filter(|known| known.number == number) {
+            known.boots = boots;
+            return;
+        }
+        drop(group);
+        // Without the lock: the engine may call back. Only the heartbeat worker and the opening come here.
+        let key = self.links.keys.group(self.links.incarnation.boot, number, &self.topic, &self.partition);
+        let class = if self.qos.urgent { Class::Urgent } else { Class::Data };
+        let made = self.links.engine.outlet(&key, class).ok().map(|outlet| GroupWay { number, outlet, boots });
+        let ended = std::mem::replace(&mut *lock(&self.group), made);
+        drop(ended);
+    }
+
+    /// Sends a batch to the multicast group, if that reaches all readers that need it. Returns false if it does not.
+    fn send_to_group(&self, outbox: &Outbox, bytes: &Bytes) -> bool {
+        let group = lock(&self.group);
+        let Some(way) = group.as_ref().filter(|_| bytes.len() <= LONGEST) else { return false };
+        outbox.is_reached_by_group(&way.boots) && way.outlet.send(bytes.clone()).is_ok()
     }
 
     pub(super) fn write(&self, sample: &[u8], urgent: bool, awaited: Option<Grade>) -> Result<Written, WriteError> {
@@ -194,7 +228,7 @@ impl Stream {
     /// Sends a batch, or the message with its position.
     fn post(&self, outbox: &Outbox, bytes: Bytes) {
         let (by_node, by_link) = outbox.ways();
-        let mut refused = by_node && self.node.send(bytes.clone()).is_err();
+        let mut refused = by_node && !self.send_to_group(outbox, &bytes) && self.node.send(bytes.clone()).is_err();
         if let (true, Some((_, link))) = (by_link, &self.direct) {
             refused |= link.send(bytes).is_err();
         }

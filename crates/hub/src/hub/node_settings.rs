@@ -2,10 +2,14 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use tampu_bus::connect::{Endpoint, Key, NodeSettings, Settings};
+use tampu_bus::{
+    connect::{Endpoint, Key, NodeSettings, Settings},
+    group::{BadGroupInterface, GroupSettings},
+};
+use tampu_types::TopicFilter;
 
 use super::error::HubError;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Multicast};
 
 /// Returns the settings of the node for a process with these settings of the bus.
 pub(super) fn node_config(config: &Config, process: &Settings) -> Result<NodeSettings, HubError> {
@@ -22,6 +26,7 @@ pub(super) fn node_config(config: &Config, process: &Settings) -> Result<NodeSet
     node.connect = endpoints("network.connect", &config.network.connect)?;
     node.encryption = config.bus_encryption();
     node.relays.clone_from(&config.network.relays);
+    node.groups = config.network.multicast.iter().map(group).collect::<Result<_, _>>()?;
     node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
     if let (Some(key), Some(path)) = (&node.key, &config.network.key_file) {
         for address in node.listen.iter().chain(&node.connect) {
@@ -31,6 +36,19 @@ pub(super) fn node_config(config: &Config, process: &Settings) -> Result<NodeSet
         }
     }
     Ok(node)
+}
+
+/// Returns the settings of a multicast group.
+fn group(settings: &Multicast) -> Result<GroupSettings, ConfigError> {
+    let wrong = |field: &str, why: String| ConfigError::Value { setting: format!("network.multicast.{field}"), why };
+    let interface = settings.interface.as_deref().map(str::parse).transpose();
+    Ok(GroupSettings {
+        port: settings.port,
+        interface: interface.map_err(|why: BadGroupInterface| wrong("interface", why.to_string()))?,
+        ttl: settings.ttl,
+        topics: TopicFilter::new(&*settings.topics).map_err(|why| wrong("topics", why.to_string()))?,
+        ..GroupSettings::new(settings.group)
+    })
 }
 
 /// Reads the domain's key. A file that other users can read is an error.

@@ -49,6 +49,7 @@ impl Outbox {
             linked: false,
             watch: None,
             attached: false,
+            grouped: false,
         });
     }
 
@@ -69,6 +70,22 @@ impl Outbox {
     pub fn ways(&self) -> (bool, bool) {
         let linked = self.readers.iter().filter(|reader| reader.linked).count();
         (linked < self.readers.len(), linked > 0)
+    }
+
+    /// Reports if a multicast group that reaches the hosts with these boots brings the batches to all readers without a direct
+    /// link, and saves something: they are on two other hosts at least.
+    pub fn is_reached_by_group(&self, boots: &[u32]) -> bool {
+        let (own, mut first, mut are_several) = (self.header.incarnation.boot, None, false);
+        for reader in self.readers.iter().filter(|reader| !reader.linked) {
+            let boot = reader.card.incarnation.boot;
+            if !reader.grouped || boot != own && !boots.contains(&boot) {
+                return false;
+            }
+            if boot != own {
+                are_several |= *first.get_or_insert(boot) != boot;
+            }
+        }
+        are_several
     }
 
     /// Notifies every reader that follows the announcements. Returns true if all readers do.
@@ -112,6 +129,7 @@ impl Outbox {
         matched.needs_copies |= mark.needs_copies;
         matched.linked |= mark.linked;
         matched.attached |= mark.attached;
+        matched.grouped |= mark.grouped;
         let first_word = !matched.heard;
         matched.heard = true;
         // Only the first mark may lie before the start: a reader that fetches history, or resumes where it stopped.

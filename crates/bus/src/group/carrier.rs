@@ -1,0 +1,376 @@
+//! The carrier of one group at a node: sockets, threads, and the keys that nodes give one another.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
+use tampu_types::{Domain, TopicName, name::unescape};
+use tampu_workers::{OnPanic, WorkerThread};
+
+use super::{
+    datagram::{Content, Key},
+    hearing::Hearing,
+    incoming::{Arrived, Incoming},
+    outgoing::Outgoing,
+    settings::GroupSettings,
+    socket::Socket,
+    ways::Board,
+};
+use crate::{
+    access::{HostTopics, Verb},
+    clock::Clock,
+    engine::{Answer, Class, Engine, EngineError, Guard, Question, UNPROVED},
+    host,
+    wire::keys::Keys,
+};
+
+/// Datagrams sent at once.
+const AT_ONCE: usize = 44;
+/// Longest sleep of a thread.
+const SLEEP: Duration = Duration::from_millis(100);
+/// Sleep of the receiving thread while reports are due soon.
+const NAP: Duration = Duration::from_millis(2);
+/// Time between two looks at the members.
+const LOOK: Duration = Duration::from_millis(200);
+/// Time after which a member asks a source again, ns: soon without its key, seldom with it.
+const ASK: [u64; 2] = [400_000_000, 2_000_000_000];
+/// Time that a question may take.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Time in ns after which a member that does not hear the group is told.
+const UNREACHED: u64 = 5_000_000_000;
+
+/// Question of a member for the key of a source.
+#[derive(Serialize, Deserialize)]
+struct Wish {
+    group: SocketAddr,
+    boot: u32,
+    life: u64,
+}
+
+/// Answer of a source.
+#[derive(Serialize, Deserialize)]
+struct Granted {
+    #[serde(flatten)]
+    key: Key,
+    member: u16,
+}
+
+/// Parts of a node that a carrier uses.
+pub struct Given<'a> {
+    pub engine: Arc<dyn Engine>,
+    pub domain: &'a Domain,
+    /// The domain's part of the run-time directory.
+    pub directory: &'a Path,
+    pub board: Arc<Board>,
+}
+
+struct Shared {
+    number: u32,
+    group: SocketAddr,
+    boot: u32,
+    /// Number of this life of the node.
+    life: u64,
+    engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
+    keys: Keys,
+    topics: HostTopics,
+    board: Arc<Board>,
+    source: Socket,
+    members: Socket,
+    room: u32,
+    outgoing: Mutex<Outgoing>,
+    news: Condvar,
+    incoming: Mutex<Incoming>,
+    /// Other nodes: host chunk, and the time of the next question.
+    nodes: Mutex<HashMap<u32, (String, u64)>>,
+    trouble: Mutex<Vec<String>>,
+    is_over: AtomicBool,
+}
+
+/// A group that this node has joined. Dropping it leaves the group.
+pub struct Carrier {
+    shared: Arc<Shared>,
+    guards: Vec<Guard>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+fn service() -> TopicName {
+    // A constant that is a valid name.
+    TopicName::new("site/group").unwrap_or_else(|_| unreachable!("'site/group' is a name"))
+}
+
+fn worker(name: &'static str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    WorkerThread::named(name).spawn(OnPanic::ReportOnly, work)
+}
+
+impl Carrier {
+    /// Joins the group.
+    pub fn open(number: u32, settings: &GroupSettings, given: &Given<'_>) -> io::Result<Carrier> {
+        let (members, room) = Socket::of_members(settings)?;
+        let outgoing = Outgoing::new(Socket::datagram(settings.address)).ok_or(io::ErrorKind::Other)?;
+        let life = Key::random().ok_or(io::ErrorKind::Other)?.epoch;
+        let shared = Arc::new(Shared {
+            number,
+            group: SocketAddr::new(settings.address, settings.port),
+            boot: host::boot(),
+            life,
+            clock: given.engine.clock(),
+            engine: given.engine.clone(),
+            keys: Keys::new(given.domain),
+            topics: HostTopics::in_directory(given.directory, given.domain),
+            board: given.board.clone(),
+            source: Socket::of_source(settings)?,
+            members,
+            room,
+            outgoing: Mutex::new(outgoing),
+            news: Condvar::new(),
+            incoming: Mutex::default(),
+            nodes: Mutex::default(),
+            trouble: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
+        let guards = shared.declare().map_err(io::Error::other)?;
+        let mut carrier = Carrier { shared: shared.clone(), guards, threads: Vec::new() };
+        let (reports, members, looks) = (shared.clone(), shared.clone(), shared.clone());
+        carrier.threads.push(worker("tampu-group-send", move || shared.send())?);
+        carrier.threads.push(worker("tampu-group-reports", move || reports.hear_reports())?);
+        carrier.threads.push(worker("tampu-group-hear", move || members.hear())?);
+        carrier.threads.push(worker("tampu-group-look", move || looks.look())?);
+        Ok(carrier)
+    }
+
+    /// Returns what does not work at present.
+    pub fn trouble(&self) -> Vec<String> {
+        self.shared.trouble.lock().clone()
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.news.notify_all();
+        self.guards.clear();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn declare(self: &Arc<Shared>) -> Result<Vec<Guard>, EngineError> {
+        let (sender, answerer, watcher) = (Arc::downgrade(self), Arc::downgrade(self), Arc::downgrade(self));
+        let with = |weak: &Weak<Shared>| weak.upgrade();
+        let sent = self.engine.subscribe(
+            &self.keys.group_sent(self.boot, self.number),
+            Arc::new(move |bytes, key| {
+                if let Some(shared) = with(&sender) {
+                    shared.put(&bytes, key);
+                }
+            }),
+        )?;
+        let questions = self.keys.questions(self.boot, &service());
+        let answers = self.engine.answer(
+            &questions,
+            Arc::new(move |question| {
+                if let Some(shared) = with(&answerer) {
+                    shared.answer(&*question);
+                }
+            }),
+        )?;
+        let seen = self.engine.watch(
+            &self.keys.nodes(),
+            Arc::new(move |seen| {
+                let Some(shared) = with(&watcher) else { return };
+                let (Some(boot), Some(host)) = (shared.keys.parse_node(&seen.key), shared.keys.host_of(&seen.key)) else {
+                    return;
+                };
+                if boot != shared.boot && seen.here {
+                    shared.nodes.lock().insert(boot, (host.to_owned(), 0));
+                } else {
+                    shared.nodes.lock().remove(&boot);
+                }
+            }),
+            None,
+        )?;
+        Ok(vec![sent, answers, seen])
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Takes a batch of a process of this host.
+    fn put(&self, batch: &Bytes, key: &str) {
+        let Some(place) = self.keys.group_place(key) else { return };
+        let mut outgoing = self.outgoing.lock();
+        if self.topics.has_rules() {
+            // A host with the key can read everything that is sent.
+            let Some(topic) = topic_of(place) else { return };
+            if !outgoing.holders().iter().all(|host| self.topics.may(host, Verb::Read, &topic)) {
+                return;
+            }
+        }
+        if outgoing.put(place, batch, self.clock.monotonic()) {
+            self.news.notify_all();
+        }
+    }
+
+    /// Gives a member the key.
+    fn answer(&self, question: &dyn Question) {
+        let Ok(wish) = serde_json::from_slice::<Wish>(question.payload()) else { return };
+        let chunk = self.keys.host_of(question.key()).unwrap_or(UNPROVED);
+        let host = self.engine.host().and(unescape(chunk)).filter(|_| chunk != UNPROVED);
+        if wish.group != self.group || self.engine.host().is_some() && host.is_none() {
+            return;
+        }
+        let mut outgoing = self.outgoing.lock();
+        let Some(member) = outgoing.admit(wish.boot, wish.life, host, self.clock.monotonic()) else { return };
+        let granted = Granted { key: outgoing.key(), member };
+        drop(outgoing);
+        self.news.notify_all();
+        if let Ok(answer) = serde_json::to_vec(&granted) {
+            // A member without an answer asks again.
+            let _ = question.reply(Bytes::from(answer));
+        }
+    }
+
+    fn send(&self) {
+        let mut datagrams = Vec::new();
+        while !self.is_over() {
+            let mut outgoing = self.outgoing.lock();
+            let now = self.clock.monotonic();
+            let next = outgoing.take(&mut datagrams, AT_ONCE, now);
+            if datagrams.is_empty() {
+                let pause = Duration::from_nanos(next.saturating_sub(now)).min(SLEEP);
+                self.news.wait_for(&mut outgoing, pause);
+                continue;
+            }
+            drop(outgoing);
+            self.source.send_all(&datagrams, self.group);
+            datagrams.clear();
+        }
+    }
+
+    fn hear_reports(&self) {
+        let mut buffer = Vec::new();
+        self.source.wait_at_most(SLEEP);
+        while !self.is_over() {
+            let seal = self.outgoing.lock().seal();
+            let took = self.source.take(&mut buffer, |datagram, _| {
+                if let Ok(Content::Report(member, report)) = seal.open(datagram) {
+                    self.outgoing.lock().sending.reported(member, &report, self.clock.monotonic());
+                    self.news.notify_all();
+                }
+            });
+            self.pause_after(&took);
+        }
+    }
+
+    /// A socket whose interface is down reports errors without a pause.
+    fn pause_after(&self, took: &io::Result<bool>) {
+        if took.is_err() {
+            std::thread::sleep(SLEEP);
+        }
+    }
+
+    fn hear(&self) {
+        let (mut buffer, mut arrived, mut naps) = (Vec::new(), Vec::new(), None);
+        while !self.is_over() {
+            let own = self.outgoing.lock().key().epoch;
+            let mut incoming = self.incoming.lock();
+            let now = self.clock.monotonic();
+            let next = incoming.work(now, &mut arrived, |report, to| self.source.send(report, to));
+            drop(incoming);
+            arrived.drain(..).for_each(|message| self.deliver(&message));
+            let is_soon = next < now + SLEEP.as_nanos() as u64;
+            if naps != Some(is_soon) {
+                self.members.wait_at_most(if is_soon { NAP } else { SLEEP });
+                naps = Some(is_soon);
+            }
+            let took = self.members.take(&mut buffer, |datagram, from| {
+                self.incoming.lock().datagram(datagram, from, own, self.clock.monotonic());
+            });
+            self.pause_after(&took);
+        }
+    }
+
+    /// Passes a message on to the processes of this host.
+    fn deliver(&self, Arrived { host, message }: &Arrived) {
+        let Some((length, rest)) = message.split_first_chunk::<2>() else { return };
+        let Some((place, batch)) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length))) else { return };
+        let Ok(place) = std::str::from_utf8(place) else { return };
+        // Samples that the engine drops are fetched again, as everywhere.
+        if let Ok(outlet) = self.engine.outlet(&self.keys.group_arrived(host, self.boot, place), Class::Control) {
+            let _ = outlet.send(Bytes::copy_from_slice(batch));
+        }
+    }
+
+    fn look(self: &Arc<Shared>) {
+        while !self.is_over() {
+            let now = self.clock.monotonic();
+            self.topics.refresh();
+            let mut outgoing = self.outgoing.lock();
+            outgoing.expire(self.engine.host().is_some(), now);
+            let (boots, hosts, unreached) = (outgoing.reached(now), outgoing.holders(), outgoing.unreached(UNREACHED, now));
+            drop(outgoing);
+            let mut trouble: Vec<String> = unreached
+                .into_iter()
+                .map(|host| format!("the multicast group {} does not reach the host {host}; it gets samples singly", self.group))
+                .collect();
+            if let Err(why) = self.board.tell(self.number, boots, hosts) {
+                trouble.push(format!("the file of the multicast groups cannot be written: {why}"));
+            }
+            *self.trouble.lock() = trouble;
+            self.ask_nodes(now);
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Asks other nodes for their keys, and asks for them again.
+    fn ask_nodes(self: &Arc<Shared>, now: u64) {
+        let misses = std::mem::take(&mut self.incoming.lock().misses_keys);
+        let mut due = Vec::new();
+        for (boot, (host, ask_at)) in &mut *self.nodes.lock() {
+            if now >= *ask_at || misses && now + ASK[1] - ASK[0] >= *ask_at {
+                let is_known = self.incoming.lock().knows(*boot);
+                *ask_at = now + ASK[usize::from(is_known && !misses)];
+                due.push((*boot, host.clone()));
+            }
+        }
+        let wish = Wish { group: self.group, boot: self.boot, life: self.life };
+        let Ok(wish) = serde_json::to_vec(&wish) else { return };
+        for (boot, host) in due {
+            let shared = Arc::downgrade(self);
+            let answers = Box::new(move |answer| {
+                if let (Answer::Part(part), Some(shared)) = (answer, shared.upgrade())
+                    && let Ok(granted) = serde_json::from_slice::<Granted>(&part)
+                {
+                    let now = shared.clock.monotonic();
+                    let hearing = Hearing::new(shared.room, shared.life ^ u64::from(boot), now);
+                    shared.incoming.lock().add(boot, &host, &granted.key, granted.member, hearing);
+                }
+            });
+            // It is asked again.
+            let _ = self.engine.ask(&self.keys.question_to(boot, &service()), Bytes::from(wish.clone()), ANSWER, answers);
+        }
+    }
+}
+
+/// Returns the topic in the end of a key.
+fn topic_of(place: &str) -> Option<TopicName> {
+    let (topic, _) = place.rsplit_once('/')?;
+    let names = topic.split('/').map(unescape).collect::<Option<Vec<_>>>()?;
+    TopicName::new(names.join("/")).ok()
+}

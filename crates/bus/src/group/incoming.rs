@@ -1,0 +1,101 @@
+//! The receiving side of a group at a member: the sources whose keys it has.
+
+use std::{collections::HashMap, net::SocketAddr};
+
+use super::{
+    datagram::{Content, Key, Seal, head},
+    hearing::Hearing,
+};
+
+/// Time in ns after which a source is forgotten that sends nothing.
+const FORGET: u64 = 60_000_000_000;
+
+struct Source {
+    boot: u32,
+    /// Host chunk of its keys.
+    host: String,
+    seal: Seal,
+    member: u16,
+    reports: u64,
+    hearing: Hearing,
+    /// Address that its datagrams come from.
+    at: Option<SocketAddr>,
+}
+
+/// A message that has arrived, with the host chunk of its source.
+pub struct Arrived {
+    pub host: String,
+    pub message: Vec<u8>,
+}
+
+/// The sources that a member hears.
+#[derive(Default)]
+pub struct Incoming {
+    sources: HashMap<u64, Source>,
+    /// True if datagrams came with a key that is not known here.
+    pub misses_keys: bool,
+    /// Datagrams that did not open.
+    pub refused: u64,
+}
+
+impl Incoming {
+    /// Adds a source that has given its key.
+    pub fn add(&mut self, boot: u32, host: &str, key: &Key, member: u16, hearing: Hearing) {
+        if self.sources.get(&key.epoch).is_some_and(|known| known.member == member) {
+            return;
+        }
+        let Some(seal) = Seal::new(key) else { return };
+        self.sources.retain(|_, source| source.boot != boot);
+        let source = Source { boot, host: host.to_owned(), seal, member, reports: 0, hearing, at: None };
+        self.sources.insert(key.epoch, source);
+    }
+
+    /// Reports if a source of this host is known.
+    pub fn knows(&self, boot: u32) -> bool {
+        self.sources.values().any(|source| source.boot == boot)
+    }
+
+    /// Processes a datagram; `own` is the number of this host's own key.
+    pub fn datagram(&mut self, bytes: &mut [u8], from: SocketAddr, own: u64, now: u64) {
+        let Ok((_, epoch, _)) = head(bytes) else {
+            self.refused += 1;
+            return;
+        };
+        if epoch == own {
+            return;
+        }
+        let Some(source) = self.sources.get_mut(&epoch) else {
+            self.misses_keys = true;
+            return;
+        };
+        match source.seal.open(bytes) {
+            Ok(Content::Piece(number, piece)) => source.hearing.piece(number, &piece, now),
+            Ok(Content::Beacon { next, lowest }) => source.hearing.beacon(next, lowest, now),
+            Ok(Content::Report(..)) | Err(_) => {
+                self.refused += 1;
+                return;
+            }
+        }
+        source.at = Some(from);
+    }
+
+    /// Puts the messages that have arrived into `arrived`, and sends the reports that are due. Returns the time at which to
+    /// call again.
+    pub fn work(&mut self, now: u64, arrived: &mut Vec<Arrived>, mut send: impl FnMut(&[u8], SocketAddr)) -> u64 {
+        self.sources.retain(|_, source| now < source.hearing.heard + FORGET);
+        let mut next = u64::MAX;
+        for source in self.sources.values_mut() {
+            while let Some(message) = source.hearing.take(now) {
+                arrived.push(Arrived { host: source.host.clone(), message });
+            }
+            if let Some(at) = source.at
+                && let Some(report) = source.hearing.report(now)
+            {
+                send(&source.seal.report(source.member, source.reports, &report), at);
+                source.reports += 1;
+            }
+            next = next.min(source.hearing.due().unwrap_or(u64::MAX));
+        }
+        next
+    }
+}

@@ -1,0 +1,290 @@
+//! The sending side of a group at its source: the queue of messages, their pieces, members with their leases.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+
+use super::{
+    datagram::{HEAD, Key, PIECE, Piece, Seal, TAG},
+    sending::Sending,
+};
+
+/// Most bytes of messages that wait. More are dropped, and readers fetch them from their writers.
+const QUEUE: usize = 32 << 20;
+/// Time in ns for which a member holds the key without asking again.
+const LEASE: u64 = 8_000_000_000;
+/// Pause in ns between beacons while something is under way, and else.
+const BEACON: [u64; 2] = [15_000_000, 500_000_000];
+
+/// A member.
+struct Lease {
+    member: u16,
+    /// Number of the life of the member's node.
+    life: u64,
+    host: Option<String>,
+    until: u64,
+    since: u64,
+}
+
+/// A message that is being sent.
+struct Current {
+    bytes: Vec<u8>,
+    at: usize,
+    index: u32,
+}
+
+/// What a source sends.
+pub struct Outgoing {
+    key: Key,
+    seal: Arc<Seal>,
+    pub sending: Sending,
+    queue: VecDeque<Vec<u8>>,
+    queued: usize,
+    current: Option<Current>,
+    leases: HashMap<u32, Lease>,
+    last_member: u16,
+    beacons: u64,
+    beacon_at: u64,
+    piece: usize,
+    /// Messages that were dropped because too many waited.
+    pub dropped: u64,
+}
+
+impl Outgoing {
+    /// Makes a source whose datagrams have this length.
+    pub fn new(datagram: usize) -> Option<Outgoing> {
+        let key = Key::random()?;
+        Some(Outgoing {
+            seal: Arc::new(Seal::new(&key)?),
+            key,
+            sending: Sending::new(),
+            queue: VecDeque::new(),
+            queued: 0,
+            current: None,
+            leases: HashMap::new(),
+            last_member: 0,
+            beacons: 0,
+            beacon_at: 0,
+            piece: datagram - HEAD - PIECE - TAG,
+            dropped: 0,
+        })
+    }
+
+    /// Returns the key.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Returns the seal of the key.
+    pub fn seal(&self) -> Arc<Seal> {
+        self.seal.clone()
+    }
+
+    /// Gives a member the key, or lets it have it longer. Returns its number.
+    pub fn admit(&mut self, boot: u32, life: u64, host: Option<String>, now: u64) -> Option<u16> {
+        if let Some(lease) = self.leases.get_mut(&boot).filter(|lease| lease.life == life) {
+            (lease.until, lease.host) = (now + LEASE, host);
+            return Some(lease.member);
+        }
+        // A number is given once for each key: with another count of reports it would repeat a nonce.
+        let member = self.last_member.checked_add(1)?;
+        self.last_member = member;
+        if let Some(before) = self.leases.remove(&boot) {
+            self.sending.leave(before.member);
+        }
+        self.leases.insert(boot, Lease { member, life, host, until: now + LEASE, since: now });
+        self.sending.join(member, now);
+        self.beacon_at = now;
+        Some(member)
+    }
+
+    /// Removes members whose leases are over. With `renews`, the source takes another key then: the members ask for it.
+    pub fn expire(&mut self, renews: bool, now: u64) {
+        let before = self.leases.len();
+        let sending = &mut self.sending;
+        self.leases.retain(|_, lease| {
+            if lease.until < now {
+                sending.leave(lease.member);
+            }
+            lease.until >= now
+        });
+        let is_used_up = self.last_member == u16::MAX;
+        if (renews && self.leases.len() < before || is_used_up)
+            && let Some(fresh) = Outgoing::new(self.piece + HEAD + PIECE + TAG)
+        {
+            *self = Outgoing { dropped: self.dropped, ..fresh };
+        }
+    }
+
+    /// Returns the boots of the hosts that hear the group.
+    pub fn reached(&self, now: u64) -> Vec<u32> {
+        let hears = |lease: &Lease| self.sending.hears(lease.member, now);
+        let mut boots: Vec<u32> = self.leases.iter().filter(|(_, lease)| hears(lease)).map(|(boot, _)| *boot).collect();
+        boots.sort_unstable();
+        boots
+    }
+
+    /// Returns the proved names of the hosts with the key.
+    pub fn holders(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = self.leases.values().filter_map(|lease| lease.host.clone()).collect();
+        hosts.sort_unstable();
+        hosts
+    }
+
+    /// Returns the hosts that have had the key for this long, ns, and do not hear the group.
+    pub fn unreached(&self, patience: u64, now: u64) -> Vec<String> {
+        let is_lost = |lease: &Lease| now > lease.since + patience && !self.sending.hears(lease.member, now);
+        let name = |(boot, lease): (&u32, &Lease)| lease.host.clone().unwrap_or_else(|| format!("with boot {boot:08x}"));
+        let mut hosts: Vec<String> = self.leases.iter().filter(|(_, lease)| is_lost(lease)).map(name).collect();
+        hosts.sort_unstable();
+        hosts
+    }
+
+    /// Puts a message into the queue. `place` is the end of its key. Returns false if too many wait.
+    pub fn put(&mut self, place: &str, batch: &[u8], now: u64) -> bool {
+        let length = 2 + place.len() + batch.len();
+        if self.queued + length > QUEUE || !self.sending.is_heard(now) || place.len() > usize::from(u16::MAX) {
+            self.dropped += 1;
+            return false;
+        }
+        let mut message = Vec::with_capacity(length);
+        message.extend_from_slice(&(place.len() as u16).to_le_bytes());
+        message.extend_from_slice(place.as_bytes());
+        message.extend_from_slice(batch);
+        self.queued += length;
+        self.queue.push_back(message);
+        true
+    }
+
+    fn next_piece(&mut self) -> Option<Bytes> {
+        if self.current.is_none() {
+            let bytes = self.queue.pop_front()?;
+            self.queued -= bytes.len();
+            self.current = Some(Current { bytes, at: 0, index: 0 });
+        }
+        let current = self.current.as_mut()?;
+        let end = current.bytes.len().min(current.at + self.piece);
+        let piece = Piece {
+            index: current.index,
+            offset: current.at as u32,
+            total: current.bytes.len() as u32,
+            bytes: &current.bytes[current.at..end],
+        };
+        let datagram = Bytes::from(self.seal.piece(self.sending.next(), &piece));
+        (current.at, current.index) = (end, current.index + 1);
+        if end == current.bytes.len() {
+            self.current = None;
+        }
+        self.sending.push(datagram.clone());
+        Some(datagram)
+    }
+
+    /// Puts the datagrams that may be sent now into `out`, at most `most`. Returns the time at which to call again at the
+    /// latest.
+    pub fn take(&mut self, out: &mut Vec<Bytes>, most: usize, now: u64) -> u64 {
+        while out.len() < most
+            && let Some(datagram) = self.sending.take_again(now)
+        {
+            out.push(datagram);
+        }
+        while out.len() < most && self.sending.has_room(now) {
+            let Some(datagram) = self.next_piece() else { break };
+            out.push(datagram);
+        }
+        if !self.sending.is_heard(now) && !self.queue.is_empty() {
+            self.dropped += self.queue.len() as u64;
+            self.queue.clear();
+            self.queued = 0;
+        }
+        if self.leases.is_empty() {
+            return now + BEACON[1];
+        }
+        let pause = BEACON[usize::from(!self.sending.is_under_way())];
+        self.beacon_at = self.beacon_at.min(now + pause);
+        if now >= self.beacon_at {
+            out.push(Bytes::from(self.seal.beacon(self.beacons, self.sending.next(), self.sending.lowest())));
+            self.beacons += 1;
+            self.beacon_at = now + pause;
+        }
+        self.beacon_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::{datagram::Content, hearing::Hearing};
+
+    const MS: u64 = 1_000_000;
+
+    /// Carries what a source sends to a member, without every `nth` datagram, until nothing is left; returns the messages.
+    fn carry(source: &mut Outgoing, member: u16, nth: u64, until: u64) -> Vec<Vec<u8>> {
+        let (mut hearing, mut came) = (Hearing::new(1 << 20, 3, 0), Vec::new());
+        let (mut count, mut reports) = (0, 0);
+        for now in (0..until).step_by(MS as usize) {
+            let mut sent = Vec::new();
+            source.take(&mut sent, 64, now);
+            for datagram in sent {
+                count += 1;
+                if count % nth == 0 {
+                    continue;
+                }
+                match source.seal().open(&mut datagram.to_vec()).unwrap() {
+                    Content::Piece(number, piece) => hearing.piece(number, &piece, now),
+                    Content::Beacon { next, lowest } => hearing.beacon(next, lowest, now),
+                    Content::Report(..) => unreachable!(),
+                }
+            }
+            came.extend(std::iter::from_fn(|| hearing.take(now)));
+            if let Some(report) = hearing.report(now) {
+                let mut sealed = source.seal().report(member, reports, &report);
+                reports += 1;
+                let Ok(Content::Report(of, report)) = source.seal().open(&mut sealed).map(|content| content.clone()) else {
+                    unreachable!()
+                };
+                source.sending.reported(of, &report, now);
+            }
+        }
+        came
+    }
+
+    #[test]
+    fn messages_arrive_in_order_also_when_datagrams_are_lost() {
+        for nth in [u64::MAX, 10, 3] {
+            let mut source = Outgoing::new(1440).unwrap();
+            let member = source.admit(7, 1, None, 0).unwrap();
+            assert!(!source.put("t/.", &[0], 0), "nobody hears it yet");
+            carry(&mut source, member, u64::MAX, 30 * MS);
+            let batches: Vec<Vec<u8>> = (0..20u8).map(|at| vec![at; 40_000]).collect();
+            for batch in &batches {
+                assert!(source.put("log/info/.", batch, 30 * MS));
+            }
+            let mut came = carry(&mut source, member, nth, 20_000 * MS);
+            came.iter_mut().for_each(|message| {
+                assert_eq!(&message[..12], b"\x0a\x00log/info/.");
+                message.drain(..12);
+            });
+            assert_eq!(came.len(), batches.len(), "every {nth}");
+            assert!(came == batches);
+        }
+    }
+
+    #[test]
+    fn a_member_without_a_lease_makes_another_key() {
+        let mut source = Outgoing::new(1440).unwrap();
+        let first = source.admit(7, 1, Some("mast".to_owned()), 0);
+        assert_eq!(source.admit(7, 1, Some("mast".to_owned()), MS), first);
+        assert_ne!(source.admit(7, 2, Some("mast".to_owned()), MS), first, "another life of its node");
+        assert_eq!((source.holders(), source.reached(MS)), (vec!["mast".to_owned()], Vec::new()));
+        let epoch = source.key().epoch;
+        source.expire(true, LEASE);
+        assert_eq!(source.key().epoch, epoch);
+        assert_eq!(source.unreached(5 * MS, LEASE), ["mast"]);
+        source.expire(true, LEASE + 2 * MS);
+        assert_ne!(source.key().epoch, epoch);
+        assert!(source.holders().is_empty());
+    }
+}

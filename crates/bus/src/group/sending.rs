@@ -1,0 +1,308 @@
+//! The state of a group's source: what it has sent and can send again, what its members have, and how much may be under way.
+//!
+//! It is a value: it gets datagrams, reports and times, and returns what to send. It neither sends nor waits.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+
+use super::datagram::Report;
+
+/// Memory of a receiving kernel for a datagram beside its bytes.
+const OVERHEAD: u64 = 900;
+/// Memory of sent datagrams, for members that miss some.
+const KEPT: u64 = 16 << 20;
+/// First and least amount under way.
+const FIRST_WINDOW: u64 = 96 << 10;
+const LEAST_WINDOW: u64 = 24 << 10;
+/// Share of lost datagrams, in percent of a window, from which less is sent.
+const CONGESTED: u64 = 3;
+/// Time in ns that a datagram is not sent a third time after the second: the members that miss it ask at different times.
+const AGAIN: u64 = 10_000_000;
+/// Time in ns without a report after which a source that sends waits for a member no longer.
+const PATIENCE: u64 = 300_000_000;
+/// Time in ns without a report after which a member does not hear the group.
+const SILENCE: u64 = 1_500_000_000;
+/// Time in ns for which a member must have reported before it is waited for again. So one that comes and goes costs little.
+const RETURN: u64 = 2_000_000_000;
+
+struct Sent {
+    bytes: Bytes,
+    /// Cost of all datagrams before it.
+    before: u64,
+    sent_again: Option<u64>,
+}
+
+struct Member {
+    heard: u64,
+    /// Time since which a doubtful member reports again.
+    since: Option<u64>,
+    seen: u64,
+    lost: u64,
+    room: u64,
+    /// End and losses of the round in which losses are counted.
+    round: (u64, u64),
+    /// True if it has failed to report in time, and has not returned for long enough.
+    is_doubtful: bool,
+    is_heard: bool,
+}
+
+/// Source of a group.
+#[derive(Default)]
+pub struct Sending {
+    next: u64,
+    lowest: u64,
+    sent: VecDeque<Sent>,
+    cost: u64,
+    window: u64,
+    /// Number of the next datagram when the window was last lowered.
+    cut_at: u64,
+    members: BTreeMap<u16, Member>,
+    again: BTreeSet<u64>,
+    /// Count of datagrams sent again.
+    pub repeated: u64,
+}
+
+fn cost(length: usize) -> u64 {
+    length as u64 + OVERHEAD
+}
+
+impl Sending {
+    /// Makes the state of a source that has sent nothing.
+    pub fn new() -> Sending {
+        Sending { window: FIRST_WINDOW, ..Sending::default() }
+    }
+
+    /// Returns the number of the next datagram.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the oldest datagram that can be sent again.
+    pub fn lowest(&self) -> u64 {
+        self.lowest
+    }
+
+    /// Adds a member.
+    pub fn join(&mut self, member: u16, now: u64) {
+        let fresh = Member {
+            heard: now,
+            since: None,
+            seen: self.next,
+            lost: 0,
+            room: 0,
+            round: (self.next, 0),
+            is_doubtful: false,
+            is_heard: false,
+        };
+        self.members.insert(member, fresh);
+    }
+
+    /// Removes a member.
+    pub fn leave(&mut self, member: u16) {
+        self.members.remove(&member);
+    }
+
+    /// Returns true if this member hears the group.
+    pub fn hears(&self, member: u16, now: u64) -> bool {
+        self.members.get(&member).is_some_and(|member| member.is_heard && !member.is_doubtful && now < member.heard + SILENCE)
+    }
+
+    /// Returns true if some member hears the group.
+    pub fn is_heard(&self, now: u64) -> bool {
+        self.members.keys().any(|member| self.hears(*member, now))
+    }
+
+    /// Returns true if a datagram may be sent. It never may without members that hear.
+    pub fn has_room(&mut self, now: u64) -> bool {
+        let (mut behind, mut waits) = (u64::MAX, false);
+        let is_under_way = |member: &Member, next| member.seen < next;
+        for member in self.members.values_mut().filter(|member| member.is_heard && !member.is_doubtful) {
+            if is_under_way(member, self.next) && now >= member.heard + PATIENCE {
+                (member.is_doubtful, member.since) = (true, None);
+                continue;
+            }
+            waits = true;
+            behind = behind.min(member.seen);
+        }
+        waits && self.cost - self.cost_before(behind) < self.window
+    }
+
+    /// Returns true if something sent is not reported yet.
+    pub fn is_under_way(&self) -> bool {
+        self.members.values().any(|member| member.is_heard && !member.is_doubtful && member.seen < self.next)
+    }
+
+    fn cost_before(&self, number: u64) -> u64 {
+        if number < self.lowest {
+            return self.sent.front().map_or(self.cost, |first| first.before);
+        }
+        self.sent.get((number - self.lowest) as usize).map_or(self.cost, |sent| sent.before)
+    }
+
+    /// Notes that the next datagram is sent.
+    pub fn push(&mut self, bytes: Bytes) {
+        let before = self.cost;
+        self.cost += cost(bytes.len());
+        self.sent.push_back(Sent { bytes, before, sent_again: None });
+        self.next += 1;
+        while self.sent.front().is_some_and(|first| self.cost - first.before > KEPT) {
+            self.sent.pop_front();
+            self.lowest += 1;
+        }
+    }
+
+    /// Processes a report of a member.
+    pub fn reported(&mut self, number: u16, report: &Report, now: u64) {
+        let Some(member) = self.members.get_mut(&number) else { return };
+        if report.seen > self.next {
+            return;
+        }
+        if member.is_doubtful {
+            let since = member.since.filter(|_| now < member.heard + SILENCE).unwrap_or(now);
+            member.since = Some(since);
+            member.is_doubtful = now < since + RETURN;
+        }
+        (member.heard, member.is_heard) = (now, true);
+        let gained = report.seen.saturating_sub(member.seen);
+        member.seen = member.seen.max(report.seen);
+        member.lost = member.lost.max(report.lost);
+        member.room = u64::from(report.room);
+        let lost = member.lost - member.round.1;
+        let in_round = member.seen.saturating_sub(member.round.0);
+        let is_congested = lost * 100 > in_round.max(32) * CONGESTED;
+        let is_over = in_round >= 64;
+        if is_over || is_congested {
+            member.round = (member.seen, member.lost);
+        }
+        let is_held_by_this = !member.is_doubtful;
+        if is_congested && is_held_by_this && member.seen >= self.cut_at {
+            self.window = (self.window * 7 / 10).max(LEAST_WINDOW);
+            self.cut_at = self.next;
+        } else if gained > 0 && is_held_by_this {
+            self.window += gained * cost(1400) / 8 / self.members.len() as u64;
+        }
+        let rooms = self.members.values().filter(|member| member.is_heard && !member.is_doubtful);
+        let ceiling = rooms.map(|member| member.room / 2).min().unwrap_or(FIRST_WINDOW);
+        self.window = self.window.min(ceiling.max(LEAST_WINDOW));
+        for (from, count) in &report.missing {
+            for missed in *from..from.saturating_add(u64::from(*count)).min(self.next) {
+                let Some(sent) = missed.checked_sub(self.lowest).and_then(|at| self.sent.get(at as usize)) else { continue };
+                if sent.sent_again.is_none_or(|before| now >= before + AGAIN) {
+                    self.again.insert(missed);
+                }
+            }
+        }
+    }
+
+    /// Returns the next datagram to send again.
+    pub fn take_again(&mut self, now: u64) -> Option<Bytes> {
+        while let Some(number) = self.again.pop_first() {
+            let Some(sent) = number.checked_sub(self.lowest).and_then(|at| self.sent.get_mut(at as usize)) else { continue };
+            sent.sent_again = Some(now);
+            self.repeated += 1;
+            return Some(sent.bytes.clone());
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn datagram() -> Bytes {
+        Bytes::from(vec![0; 1400])
+    }
+
+    fn report(seen: u64, lost: u64) -> Report {
+        Report { seen, lost, room: 1 << 20, missing: Vec::new() }
+    }
+
+    fn fill(sending: &mut Sending, now: u64) -> u64 {
+        let from = sending.next();
+        while sending.has_room(now) {
+            sending.push(datagram());
+        }
+        sending.next() - from
+    }
+
+    #[test]
+    fn the_slowest_member_holds_the_source_and_a_silent_one_does_not() {
+        let mut sending = Sending::new();
+        assert!(!sending.has_room(0), "nobody hears it");
+        for member in [1, 2] {
+            sending.join(member, 0);
+            sending.reported(member, &report(0, 0), 0);
+        }
+        let first = fill(&mut sending, 0);
+        assert!(first > 10);
+        sending.reported(1, &report(sending.next(), 0), MS);
+        assert_eq!(fill(&mut sending, MS), 0, "the second one has reported nothing");
+        sending.reported(2, &report(10, 0), 2 * MS);
+        assert!(fill(&mut sending, 2 * MS) >= 10);
+        // The second one stops.
+        sending.reported(1, &report(sending.next(), 0), 250 * MS);
+        assert_eq!(fill(&mut sending, 250 * MS), 0);
+        assert!(fill(&mut sending, 303 * MS) > 10);
+        assert!(sending.hears(1, 303 * MS) && !sending.hears(2, 303 * MS));
+        // It reports again, and counts after a while.
+        for at in 4..=30 {
+            sending.reported(2, &report(sending.next(), 0), at * 100 * MS);
+        }
+        assert!(sending.hears(2, 3001 * MS));
+    }
+
+    #[test]
+    fn losses_lower_the_rate_and_a_few_do_not() {
+        let run = |every: u64| {
+            let mut sending = Sending::new();
+            sending.join(1, 0);
+            sending.reported(1, &report(0, 0), 0);
+            for round in 1..200 {
+                fill(&mut sending, round * MS);
+                sending.reported(1, &report(sending.next(), sending.next() / every), round * MS);
+            }
+            fill(&mut sending, 200 * MS)
+        };
+        let (free, few, many) = (run(u64::MAX), run(100), run(8));
+        assert!(free > 200 && few > free / 2, "{free} {few}");
+        assert!(many < free / 5, "{free} {many}");
+    }
+
+    #[test]
+    fn what_several_members_miss_is_sent_again_once() {
+        let mut sending = Sending::new();
+        for member in 1..=3 {
+            sending.join(member, 0);
+            sending.reported(member, &report(0, 0), 0);
+        }
+        for at in 0..20 {
+            sending.push(Bytes::from(vec![at; 100]));
+        }
+        let asked = Report { missing: vec![(3, 2), (19, 1), (20, 5), (u64::MAX, 9)], ..report(20, 3) };
+        let taken =
+            |sending: &mut Sending, now| std::iter::from_fn(|| sending.take_again(now)).map(|bytes| bytes[0]).collect::<Vec<_>>();
+        sending.reported(1, &asked, MS);
+        sending.reported(2, &asked, MS);
+        assert_eq!(taken(&mut sending, MS), [3, 4, 19]);
+        sending.reported(3, &asked, 5 * MS);
+        assert_eq!(taken(&mut sending, 5 * MS), [0; 0]);
+        sending.reported(3, &asked, 20 * MS);
+        assert_eq!((taken(&mut sending, 20 * MS), sending.repeated), (vec![3, 4, 19], 6));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut sending = Sending::new();
+        for _ in 0..20_000 {
+            sending.push(datagram());
+        }
+        assert!(sending.sent.len() < 8000 && sending.lowest() == 20_000 - sending.sent.len() as u64);
+        sending.join(1, 0);
+        sending.reported(1, &report(1, 0), 0);
+        assert!(!sending.has_room(0));
+    }
+}
