@@ -2,6 +2,7 @@
 """The paper's table of events between hosts: Tampu beside Tango, over links of 100 Mbit/s, 1 Gbit/s and 10 Gbit/s.
 
     bench-network.py [--links 100,1000,10000] [--elements 1,1024,262144] [--cells 1x1,2x2,5x5,10x5] [--seconds 3] [--no-tango] [--json]
+    bench-network.py --multicast --cells 1x1,2x2,6x6,10x10 --elements 1024,262144 --links 100
     bench-network.py --members 1000 --on 10
 
 Each host is a network namespace with a boot id, a hub with the role node, and a certificate of its own. All hosts are joined by a bridge;
@@ -10,10 +11,12 @@ on H other hosts. Both systems run in turn, in the same cell. Tango's server and
 
 A row has the events a second at the slowest client, the payload as a share of the server's link (one copy a host), the bytes that each
 receiving host got a second per byte of payload, processor time of the server, its hub, the clients and their hubs in s per s, and what
-was lost. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time.
+was lost. With `--multicast` the cells are measured without and with a multicast group (`tampu`, `group`), each attribute with a stream of
+its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time.
 """
 
 import argparse
+import glob
 import json
 import os
 import subprocess
@@ -31,6 +34,9 @@ from hub import Place, isolated, sh, until
 import tango_table
 
 PORT = 7447
+GROUP = "239.255.88.48"
+# A site whose attributes have streams of their own, without and with the group.
+OFF, ON = "off", "on"
 # The paper's figures for remote clients stand in benches/RESULTS.md; this run prints its own only.
 TITLES = "link      DevLong   clients@hosts  system      events/s   payload   wire/payload   CPU server+hub  clients+hubs   lost"
 
@@ -88,21 +94,41 @@ def inner(process):
 class Site:
     """A hub with the role node on each host; the first host is the server's."""
 
-    def __init__(self, hosts):
-        self.places = [Place("site", netns=f"h{host}") for host in range(hosts)]
+    def __init__(self, hosts, group=None):
+        self.places = [Place("group" if group else "site", netns=f"h{host}") for host in range(hosts)]
         for place in self.places:
             place.environment["TAMPU_DATA_DIR"] = place.data
         certify(*((place, address(host)) for host, place in enumerate(self.places)))
         self.hubs = []
         for host, place in enumerate(self.places):
             way = ["--lan", f"{address(0)}:{PORT}"] if host == 0 else ["--peer", f"{address(0)}:{PORT}"]
-            self.hubs.append(place.up("--roles", "node", *way, "--key-file", key_file(place, "a key of the site")))
+            more = ["--config", self.configured(place, group)] if group else []
+            self.hubs.append(place.up(*more, "--roles", "node", *way, "--key-file", key_file(place, "a key of the site")))
 
         def joined():
             said = self.places[0].run("site", "hosts", "--json", check=False)
             return said.returncode == 0 and len(said.stdout.splitlines()) == hosts
 
         until("all hosts see one another", joined, 60)
+        if group == ON:
+            until("the group reaches all hosts", lambda: self.reached() == hosts - 1, 60)
+
+    @staticmethod
+    def configured(place, group):
+        """Returns the configuration of a hub whose attributes have streams of their own, with or without the group."""
+        path = os.path.join(place.directory, "tampu.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('[[topic]]\nattributes = "**"\n')
+            file.write(f'[[network.multicast]]\ngroup = "{GROUP}"\ninterface = "wire"\n' if group == ON else "")
+        return path
+
+    def reached(self):
+        """Returns the number of hosts that the group of the first host reaches."""
+        found = glob.glob(os.path.join(self.places[0].directory, "run", "**", "groups.json"), recursive=True)
+        if not found:
+            return 0
+        with open(found[0], encoding="utf-8") as file:
+            return len(json.load(file)["ways"]["0"]["boots"])
 
     def part(self, host, *arguments):
         """Starts a part of a measurement on a host."""
@@ -203,6 +229,8 @@ def show(row, as_json):
         f" {share:>9} {row['wire_per_payload']:>12.3f} {row['cpu_server']:>16.2f} {row['cpu_clients']:>13.2f} {row['lost']:>8}",
         flush=True,
     )
+    if "of_first" in row:
+        print(f"          {row['of_first']:.2f} of the rate to one host", flush=True)
     if row["wrong"]:
         print(f"WRONG {row['wrong']}", flush=True)
 
@@ -211,7 +239,17 @@ def events(asked):
     """Measures the table of events."""
     cells = [tuple(int(number) for number in cell.split("x")) for cell in asked.cells.split(",")]
     network = Network(1 + max(hosts for _, hosts in cells))
-    site = Site(network.hosts)
+    sites = {"tampu": OFF, "group": ON} if asked.multicast else {"tampu": None}
+    wrong, first = 0, {}
+    for name, group in sites.items():
+        site = Site(network.hosts, group)
+        wrong += table(asked, cells, network, site, name, first)
+    if wrong:
+        sys.exit("FAILED: Tampu lost events, or some were wrong")
+
+
+def table(asked, cells, network, site, name, first):
+    """Measures all cells at a site. Returns the number of events that were lost or wrong."""
     wrong = 0
     try:
         if not asked.json:
@@ -220,21 +258,22 @@ def events(asked):
             network.hold(megabits)
             for elements in (int(count) for count in asked.elements.split(",")):
                 for clients, hosts in cells:
-                    systems = {"tampu": lambda: tampu(site, network, 4 * elements, clients, hosts, asked.seconds)}
-                    if not asked.no_tango:
+                    systems = {name: lambda: tampu(site, network, 4 * elements, clients, hosts, asked.seconds)}
+                    if not asked.no_tango and not asked.multicast:
                         systems["tango"] = lambda: tango(network, elements, clients, hosts, asked.seconds)
                     for system, measure in systems.items():
                         row = {"link_mbit": megabits, "elements": elements, "clients": clients, "hosts": hosts, "system": system}
                         row.update(measure())
                         row["payload_share"] = row["events_per_s"] * 4 * elements * hosts * 8 / (megabits * 1e6)
                         wrong += row["wrong"]
-                        if system == "tampu":
+                        if system == name:
                             wrong += row["lost"]
+                        if asked.multicast:
+                            row["of_first"] = row["events_per_s"] / first.setdefault((megabits, elements), row["events_per_s"])
                         show(row, asked.json)
     finally:
         site.close()
-    if wrong:
-        sys.exit("FAILED: Tampu lost events, or some were wrong")
+    return wrong
 
 
 def usage(pid):
@@ -285,6 +324,7 @@ def main():
     parser.add_argument("--cells", default="1x1,2x1,2x2,5x1,5x5,10x1,10x2,10x5", help="clients x hosts")
     parser.add_argument("--seconds", type=float, default=3.0, help="time of each measurement")
     parser.add_argument("--no-tango", action="store_true", help="Tampu alone")
+    parser.add_argument("--multicast", action="store_true", help="without and with a multicast group")
     parser.add_argument("--members", type=int, help="measure so many idle processes instead")
     parser.add_argument("--on", type=int, default=10, help="with --members: the number of hosts")
     parser.add_argument("--idle", type=float, default=10.0, help="with --members: the idle time that is measured, s")

@@ -47,6 +47,8 @@ class Wire:
         sh("ip link set lo up")
         self.loss, self.delay, self.up = 0.0, 0.0, True
         self.carried, self.lost = 0, 0
+        # False while the network carries no packets to groups, as behind a switch that does not know them.
+        self.groups = True
         # Bytes a second that a host can receive, by its letter; what does not fit into its queue is lost, as at a switch.
         self.rate, self.busy_until = {}, {}
         # Packets that show one of these texts, as somebody on the network would see them.
@@ -67,6 +69,8 @@ class Wire:
     def _others(self, end, packet):
         """Whom a packet is for: the one it names, or everybody."""
         to = self.ends.get(packet[16:20]) if packet[0] >> 4 == 4 else None
+        if to is None and not self.groups:
+            return []
         return [to] if to is not None else [other for other in self.hosts if other != end]
 
     def _delivery(self, to, length, now):

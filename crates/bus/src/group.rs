@@ -25,7 +25,7 @@ use self::carrier::{Carrier, Given};
 use crate::{engine::Engine, run_dir::DomainDir};
 
 mod carrier;
-mod datagram;
+pub mod datagram;
 mod hearing;
 mod incoming;
 mod outgoing;

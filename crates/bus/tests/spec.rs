@@ -1,10 +1,11 @@
-//! The vectors of `spec/wire/control.md`, held against the code.
+//! The vectors of `spec/wire/control.md` and `spec/wire/group.md`, held against the code.
 
 #[path = "../../types/tests/support/page.rs"]
 mod page;
 
 use bytes::BytesMut;
 use page::hex_dump;
+use tampu_bus::group::datagram::{Content, Key, Piece as GroupPiece, Report, Seal};
 use tampu_bus::wire::{
     batch::{FLAG_ELSEWHERE, Loaned, Piece, elsewhere, put_loaned, put_sample, sample_at},
     control::{Acknowledgement, Control, Heartbeat, Mark, Offer, SenderState},
@@ -62,6 +63,7 @@ fn acknowledgements() {
         leaving: false,
         linked: true,
         attached: false,
+        grouped: false,
         slot: 3,
         received: 0,
     };
@@ -128,4 +130,21 @@ fn bodies() {
     same(&body, &dump);
     assert_eq!(sample_at(&dump, 0), Ok((Piece::Bytes(b"hello"), 12)));
     assert_eq!(sample_at(&dump, 12), Ok((Piece::Loaned(lent), dump.len())));
+}
+
+#[test]
+fn datagrams_of_groups() {
+    let seal = Seal::new(&Key { epoch: 0x0123_4567_89ab_cdef, secret: [7; 32] }).unwrap();
+    let page = "wire/group.md";
+    let piece = GroupPiece { index: 1, offset: 1392, total: 1397, bytes: b"hello" };
+    let report = Report { seen: 42, lost: 3, room: 1 << 20, missing: vec![(30, 2), (40, 1)] };
+    for (number, written, content) in [
+        (0, seal.piece(41, &piece), Content::Piece(41, piece)),
+        (1, seal.beacon(9, 42, 0), Content::Beacon { next: 42, lowest: 0 }),
+        (2, seal.report(5, 6, &report), Content::Report(5, report.clone())),
+    ] {
+        let mut dump = hex_dump(page, number);
+        same(&written, &dump);
+        assert_eq!(seal.open(&mut dump), Ok(content));
+    }
 }

@@ -65,7 +65,12 @@ pub enum Content<'a> {
     /// A piece of a message, with the datagram's number.
     Piece(u64, Piece<'a>),
     /// Word of a source: the number of its next datagram, and the oldest that it can send again.
-    Beacon { next: u64, lowest: u64 },
+    Beacon {
+        /// Number of the next datagram.
+        next: u64,
+        /// Number of the oldest datagram that can be sent again.
+        lowest: u64,
+    },
     /// Word of a member, with the number that its source gave it.
     Report(u16, Report),
 }
@@ -217,11 +222,14 @@ mod tests {
             let seal = seal(7);
             let number = number + u64::from(index);
             let piece = Piece { index, offset: 3, total: 100, bytes: &bytes };
-            prop_assert_eq!(seal.open(&mut seal.piece(number, &piece)), Ok(Content::Piece(number, piece)));
+            let mut sealed = seal.piece(number, &piece);
+            prop_assert_eq!(seal.open(&mut sealed), Ok(Content::Piece(number, piece)));
             let beacon = Content::Beacon { next: number, lowest: number / 2 };
-            prop_assert_eq!(seal.open(&mut seal.beacon(5, number, number / 2)), Ok(beacon));
+            let mut sealed = seal.beacon(5, number, number / 2);
+            prop_assert_eq!(seal.open(&mut sealed), Ok(beacon));
             let report = Report { seen: number, lost: 4, room: 5, missing: vec![(number, index); bytes.len()] };
-            prop_assert_eq!(seal.open(&mut seal.report(9, number, &report)), Ok(Content::Report(9, report)));
+            let mut sealed = seal.report(9, number, &report);
+            prop_assert_eq!(seal.open(&mut sealed), Ok(Content::Report(9, report)));
         }
 
         #[test]

@@ -14,7 +14,7 @@ const ASK_AGAIN: u64 = 20_000_000;
 /// Longest delay in ns of a request, so that not all members ask at once.
 const DAMPING: u64 = 3_000_000;
 /// Longest time in ns from a datagram to the report about it.
-const REPORT: u64 = 10_000_000;
+const REPORT: u64 = 3_000_000;
 /// Missing datagrams that are remembered; older ones are given up.
 const MISSING: usize = 8192;
 /// Most bytes of messages that are not whole, or wait for earlier ones.

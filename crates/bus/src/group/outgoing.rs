@@ -17,7 +17,7 @@ const QUEUE: usize = 32 << 20;
 /// Time in ns for which a member holds the key without asking again.
 const LEASE: u64 = 8_000_000_000;
 /// Pause in ns between beacons while something is under way, and else.
-const BEACON: [u64; 2] = [15_000_000, 500_000_000];
+const BEACON: [u64; 2] = [6_000_000, 500_000_000];
 
 /// A member.
 struct Lease {
@@ -159,7 +159,7 @@ impl Outgoing {
         true
     }
 
-    fn next_piece(&mut self) -> Option<Bytes> {
+    fn next_piece(&mut self, now: u64) -> Option<Bytes> {
         if self.current.is_none() {
             let bytes = self.queue.pop_front()?;
             self.queued -= bytes.len();
@@ -178,7 +178,7 @@ impl Outgoing {
         if end == current.bytes.len() {
             self.current = None;
         }
-        self.sending.push(datagram.clone());
+        self.sending.push(datagram.clone(), now);
         Some(datagram)
     }
 
@@ -191,7 +191,7 @@ impl Outgoing {
             out.push(datagram);
         }
         while out.len() < most && self.sending.has_room(now) {
-            let Some(datagram) = self.next_piece() else { break };
+            let Some(datagram) = self.next_piece(now) else { break };
             out.push(datagram);
         }
         if !self.sending.is_heard(now) && !self.queue.is_empty() {

@@ -17,6 +17,8 @@ const FIRST_WINDOW: u64 = 96 << 10;
 const LEAST_WINDOW: u64 = 24 << 10;
 /// Share of lost datagrams, in percent of a window, from which less is sent.
 const CONGESTED: u64 = 3;
+/// Datagrams among which losses are counted.
+const ROUND: u64 = 256;
 /// Time in ns that a datagram is not sent a third time after the second: the members that miss it ask at different times.
 const AGAIN: u64 = 10_000_000;
 /// Time in ns without a report after which a source that sends waits for a member no longer.
@@ -35,6 +37,8 @@ struct Sent {
 
 struct Member {
     heard: u64,
+    /// Time since which something is under way to it.
+    waits_since: u64,
     /// Time since which a doubtful member reports again.
     since: Option<u64>,
     seen: u64,
@@ -87,6 +91,7 @@ impl Sending {
     pub fn join(&mut self, member: u16, now: u64) {
         let fresh = Member {
             heard: now,
+            waits_since: now,
             since: None,
             seen: self.next,
             lost: 0,
@@ -118,7 +123,7 @@ impl Sending {
         let (mut behind, mut waits) = (u64::MAX, false);
         let is_under_way = |member: &Member, next| member.seen < next;
         for member in self.members.values_mut().filter(|member| member.is_heard && !member.is_doubtful) {
-            if is_under_way(member, self.next) && now >= member.heard + PATIENCE {
+            if is_under_way(member, self.next) && now >= member.heard.max(member.waits_since) + PATIENCE {
                 (member.is_doubtful, member.since) = (true, None);
                 continue;
             }
@@ -141,7 +146,8 @@ impl Sending {
     }
 
     /// Notes that the next datagram is sent.
-    pub fn push(&mut self, bytes: Bytes) {
+    pub fn push(&mut self, bytes: Bytes, now: u64) {
+        self.members.values_mut().filter(|member| member.seen >= self.next).for_each(|member| member.waits_since = now);
         let before = self.cost;
         self.cost += cost(bytes.len());
         self.sent.push_back(Sent { bytes, before, sent_again: None });
@@ -170,9 +176,9 @@ impl Sending {
         member.room = u64::from(report.room);
         let lost = member.lost - member.round.1;
         let in_round = member.seen.saturating_sub(member.round.0);
-        let is_congested = lost * 100 > in_round.max(32) * CONGESTED;
-        let is_over = in_round >= 64;
-        if is_over || is_congested {
+        // Few losses among few datagrams say nothing.
+        let is_congested = lost * 100 > in_round.max(ROUND) * CONGESTED;
+        if in_round >= ROUND || is_congested {
             member.round = (member.seen, member.lost);
         }
         let is_held_by_this = !member.is_doubtful;
@@ -224,7 +230,7 @@ mod tests {
     fn fill(sending: &mut Sending, now: u64) -> u64 {
         let from = sending.next();
         while sending.has_room(now) {
-            sending.push(datagram());
+            sending.push(datagram(), now);
         }
         sending.next() - from
     }
@@ -253,6 +259,9 @@ mod tests {
             sending.reported(2, &report(sending.next(), 0), at * 100 * MS);
         }
         assert!(sending.hears(2, 3001 * MS));
+        // After a pause nobody is late before there was something to report.
+        sending.reported(1, &report(sending.next(), 0), 3001 * MS);
+        assert!(fill(&mut sending, 3480 * MS) > 10 && sending.hears(1, 3480 * MS) && sending.hears(2, 3480 * MS));
     }
 
     #[test]
@@ -280,7 +289,7 @@ mod tests {
             sending.reported(member, &report(0, 0), 0);
         }
         for at in 0..20 {
-            sending.push(Bytes::from(vec![at; 100]));
+            sending.push(Bytes::from(vec![at; 100]), 0);
         }
         let asked = Report { missing: vec![(3, 2), (19, 1), (20, 5), (u64::MAX, 9)], ..report(20, 3) };
         let taken =
@@ -298,7 +307,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut sending = Sending::new();
         for _ in 0..20_000 {
-            sending.push(datagram());
+            sending.push(datagram(), 0);
         }
         assert!(sending.sent.len() < 8000 && sending.lowest() == 20_000 - sending.sent.len() as u64);
         sending.join(1, 0);

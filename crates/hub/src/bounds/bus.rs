@@ -32,6 +32,21 @@ pub(super) const BOUNDS: &[Bound] = &[
         Other("200 us"),
         "the batch is sent; after a pause the first sample is sent at once",
     ),
+    bound(
+        "messages that wait for a multicast group",
+        Other("32 MiB a group"),
+        "the newest are dropped; readers fetch them from their writers",
+    ),
+    bound(
+        "datagrams that a multicast group can send again",
+        Other("16 MiB a group"),
+        "the oldest are forgotten; readers fetch the samples from their writers",
+    ),
+    bound(
+        "messages of a multicast group that are not whole or wait for others",
+        Other("96 MiB a source, 150 ms"),
+        "given up; readers fetch the samples from their writers",
+    ),
     bound("bytes of a batch (`batch`)", Other("56 KiB"), "the batch is sealed"),
     bound(
         "shared memory for loans (`pool`)",
