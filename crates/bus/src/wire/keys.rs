@@ -142,11 +142,6 @@ impl Keys {
         self.after_host(key, "/g/")?.splitn(3, '/').nth(2)
     }
 
-    /// Reports if a group has brought the samples of this key, or takes them.
-    pub fn is_of_group(&self, key: &str) -> bool {
-        self.after_host(key, "/g/").is_some()
-    }
-
     /// Returns the chunk for the sending host in a key of this domain; of a refetch or a question, for the asking host.
     pub fn host_of<'a>(&self, key: &'a str) -> Option<&'a str> {
         let rest = key.strip_prefix(&self.root)?.strip_prefix('/')?;
@@ -286,6 +281,11 @@ mod tests {
         assert!(!keys.is_refetch_of(&asked, &TopicName::new("log/debug").unwrap(), &partition));
         assert_eq!(keys.host_of(&keys.node(7).replace(OWN_HOST, "pc7")), Some("pc7"));
         assert_eq!(keys.host_of("tampu/other/d/pc7/x/."), None);
+        let sent = keys.group(0x2a, 1, &topic, &partition).replace(OWN_HOST, "mast");
+        assert_eq!(sent, "tampu/lab/g/mast/0000002a/1/log/info/.");
+        let place = keys.group_place(&sent).unwrap();
+        assert_eq!(keys.group_arrived("mast", 7, place), "tampu/lab/g/mast/00000007/in/log/info/.");
+        assert_eq!(keys.host_of(&sent), Some("mast"));
         let service = TopicName::new("log/query").unwrap();
         assert_eq!(keys.service(&service).replace(OWN_HOST, "mast"), "tampu/lab/s/mast/*/log/query");
         assert_eq!(keys.questions(0x2a, &service), "tampu/lab/s/*/0000002a/log/query");

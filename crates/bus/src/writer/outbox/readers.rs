@@ -232,3 +232,62 @@ impl Outbox {
         self.readers.iter().all(|reader| reader.heard && !reader.needs_copies && own.shares_host_with(reader.card.incarnation))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tampu_types::{BatchHeader, Domain, PartitionFilter, SourceName, TopicFilter};
+
+    use super::*;
+    use crate::qos::Qos;
+
+    fn of_host(boot: u32) -> Incarnation {
+        Incarnation { boot, pid: 1, start: 1 }
+    }
+
+    #[test]
+    fn a_group_takes_batches_for_several_hosts_that_it_reaches_all() {
+        let header = BatchHeader {
+            domain: Domain::new("lab").unwrap(),
+            source: SourceName::new("a").unwrap(),
+            incarnation: of_host(1),
+            stream: 0,
+            first: 0,
+            count: 0,
+            type_id: 1,
+            type_version: 1,
+            acquired: Default::default(),
+            sent: Default::default(),
+            clock: Default::default(),
+            tai_offset: 0,
+            flags: 0,
+        };
+        let mut outbox = Outbox::new(Qos::default(), 60_000, header, 0);
+        let add = |outbox: &mut Outbox, boot: u32, reader: u32, grouped: bool, linked: bool| {
+            let card = ReaderInfo {
+                incarnation: of_host(boot),
+                reader,
+                source: "b".to_owned(),
+                topics: TopicFilter::new("**").unwrap(),
+                partitions: PartitionFilter::All,
+                reliable: true,
+                hold: Hold::Bounded,
+                direct: linked,
+            };
+            outbox.match_reader(card, Start::Now);
+            outbox.acknowledge(of_host(boot), &Mark { reader, grouped, linked, ..Mark::default() });
+        };
+        add(&mut outbox, 1, 1, true, false);
+        add(&mut outbox, 2, 2, true, false);
+        add(&mut outbox, 2, 3, true, false);
+        assert!(!outbox.is_reached_by_group(&[2, 3]), "one other host needs one copy as well");
+        add(&mut outbox, 3, 4, true, false);
+        assert!(outbox.is_reached_by_group(&[2, 3, 4]));
+        assert!(!outbox.is_reached_by_group(&[2]), "one host does not hear it");
+        add(&mut outbox, 4, 5, false, true);
+        assert!(outbox.is_reached_by_group(&[2, 3]), "a direct link needs no group");
+        add(&mut outbox, 2, 6, false, false);
+        assert!(!outbox.is_reached_by_group(&[2, 3]), "a reader of an earlier release");
+        outbox.unmatch_reader(of_host(2), 6);
+        assert!(outbox.is_reached_by_group(&[2, 3]));
+    }
+}
