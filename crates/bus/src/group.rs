@@ -13,7 +13,7 @@
 //! Datagrams are numbered by their source, and members report what they have and what they miss. The source keeps the last
 //! ones and sends missing ones again, to the group; it has no more under way than its slowest member takes. Without this a
 //! sample of 1 MB in 750 datagrams would hardly ever arrive where 1 in 1000 is lost. Nothing is promised: what does not come
-//! within 150 ms is given up. See `spec/decisions/0022-groups.md`.
+//! within 400 ms is given up. See `spec/decisions/0022-groups.md`.
 
 use std::{io, sync::Arc, time::Duration};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::datagram::{Piece, RANGES, Report};
 
 /// Time in ns after which a missing datagram is given up. Messages behind it wait as long.
-const GIVE_UP: u64 = 150_000_000;
+const GIVE_UP: u64 = 400_000_000;
 /// Time in ns after which a missing datagram is requested again.
 const ASK_AGAIN: u64 = 20_000_000;
 /// Longest delay in ns of a request, so that not all members ask at once.

@@ -22,8 +22,7 @@ const BEACON: [u64; 2] = [6_000_000, 500_000_000];
 /// Permission of a member to have the key.
 struct Lease {
     member: u16,
-    /// Number of the life of the member's node.
-    life: u64,
+    boot: u32,
     host: Option<String>,
     until: u64,
     since: u64,
@@ -44,7 +43,8 @@ pub struct Outgoing {
     queue: VecDeque<Vec<u8>>,
     queued: usize,
     current: Option<Current>,
-    leases: HashMap<u32, Lease>,
+    /// By the number of the life of the member's node: a host may have nodes of several users.
+    leases: HashMap<u64, Lease>,
     last_member: u16,
     beacons: u64,
     beacon_at: u64,
@@ -85,17 +85,14 @@ impl Outgoing {
 
     /// Gives a member the key, or lets it have it longer. Returns its number.
     pub fn admit(&mut self, boot: u32, life: u64, host: Option<String>, now: u64) -> Option<u16> {
-        if let Some(lease) = self.leases.get_mut(&boot).filter(|lease| lease.life == life) {
+        if let Some(lease) = self.leases.get_mut(&life) {
             (lease.until, lease.host) = (now + LEASE, host);
             return Some(lease.member);
         }
         // A number is given once for each key: with another count of reports it would repeat a nonce.
         let member = self.last_member.checked_add(1)?;
         self.last_member = member;
-        if let Some(before) = self.leases.remove(&boot) {
-            self.sending.leave(before.member);
-        }
-        self.leases.insert(boot, Lease { member, life, host, until: now + LEASE, since: now });
+        self.leases.insert(life, Lease { member, boot, host, until: now + LEASE, since: now });
         self.sending.join(member, now);
         self.beacon_at = now;
         Some(member)
@@ -122,8 +119,9 @@ impl Outgoing {
     /// Returns the boots of the hosts that hear the group.
     pub fn reached(&self, now: u64) -> Vec<u32> {
         let hears = |lease: &Lease| self.sending.hears(lease.member, now);
-        let mut boots: Vec<u32> = self.leases.iter().filter(|(_, lease)| hears(lease)).map(|(boot, _)| *boot).collect();
+        let mut boots: Vec<u32> = self.leases.values().filter(|lease| hears(lease)).map(|lease| lease.boot).collect();
         boots.sort_unstable();
+        boots.dedup();
         boots
     }
 
@@ -131,15 +129,18 @@ impl Outgoing {
     pub fn holders(&self) -> Vec<String> {
         let mut hosts: Vec<String> = self.leases.values().filter_map(|lease| lease.host.clone()).collect();
         hosts.sort_unstable();
+        hosts.dedup();
         hosts
     }
 
     /// Returns the hosts that have had the key for this long, ns, and do not hear the group.
     pub fn unreached(&self, patience: u64, now: u64) -> Vec<String> {
-        let is_lost = |lease: &Lease| now > lease.since + patience && !self.sending.hears(lease.member, now);
-        let name = |(boot, lease): (&u32, &Lease)| lease.host.clone().unwrap_or_else(|| format!("with boot {boot:08x}"));
-        let mut hosts: Vec<String> = self.leases.iter().filter(|(_, lease)| is_lost(lease)).map(name).collect();
+        let reached = self.reached(now);
+        let is_lost = |lease: &&Lease| now > lease.since + patience && !reached.contains(&lease.boot);
+        let name = |lease: &Lease| lease.host.clone().unwrap_or_else(|| format!("with boot {:08x}", lease.boot));
+        let mut hosts: Vec<String> = self.leases.values().filter(is_lost).map(name).collect();
         hosts.sort_unstable();
+        hosts.dedup();
         hosts
     }
 

@@ -19,7 +19,7 @@ const LEAST_WINDOW: u64 = 24 << 10;
 const CONGESTED: u64 = 3;
 /// Datagrams among which losses are counted.
 const ROUND: u64 = 256;
-/// Time in ns that a datagram is not sent a third time after the second: the members that miss it ask at different times.
+/// Least time in ns that a datagram is not sent a third time after the second: the members that miss it ask at different times.
 const AGAIN: u64 = 10_000_000;
 /// Time in ns without a report after which a source that sends waits for a member no longer.
 const PATIENCE: u64 = 300_000_000;
@@ -30,6 +30,7 @@ const RETURN: u64 = 2_000_000_000;
 
 struct Sent {
     bytes: Bytes,
+    at: u64,
     /// Cost of all datagrams before it.
     before: u64,
     sent_again: Option<u64>,
@@ -63,6 +64,8 @@ pub struct Sending {
     cut_at: u64,
     members: BTreeMap<u16, Member>,
     again: BTreeSet<u64>,
+    /// Usual time from a datagram to the report of it, ns.
+    round_trip: u64,
     /// Count of datagrams sent again.
     pub repeated: u64,
 }
@@ -150,7 +153,7 @@ impl Sending {
         self.members.values_mut().filter(|member| member.seen >= self.next).for_each(|member| member.waits_since = now);
         let before = self.cost;
         self.cost += cost(bytes.len());
-        self.sent.push_back(Sent { bytes, before, sent_again: None });
+        self.sent.push_back(Sent { bytes, at: now, before, sent_again: None });
         self.next += 1;
         while self.sent.front().is_some_and(|first| self.cost - first.before > KEPT) {
             self.sent.pop_front();
@@ -171,6 +174,12 @@ impl Sending {
         }
         (member.heard, member.is_heard) = (now, true);
         let gained = report.seen.saturating_sub(member.seen);
+        let newest = report.seen.checked_sub(self.lowest + 1).and_then(|at| self.sent.get(at as usize));
+        if let Some(newest) = newest.filter(|_| gained > 0) {
+            self.round_trip = (self.round_trip * 7 + now.saturating_sub(newest.at)) / 8;
+        }
+        // A repair that waits behind other datagrams has not failed.
+        let pause = AGAIN.max(self.round_trip * 3 / 2);
         member.seen = member.seen.max(report.seen);
         member.lost = member.lost.max(report.lost);
         member.room = u64::from(report.room);
@@ -194,7 +203,7 @@ impl Sending {
         for (from, count) in &report.missing {
             for missed in *from..from.saturating_add(u64::from(*count)).min(self.next) {
                 let Some(sent) = missed.checked_sub(self.lowest).and_then(|at| self.sent.get(at as usize)) else { continue };
-                if sent.sent_again.is_none_or(|before| now >= before + AGAIN) {
+                if sent.sent_again.is_none_or(|before| now >= before + pause) {
                     self.again.insert(missed);
                 }
             }

@@ -12,14 +12,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, netdevice, socke
 
 use super::settings::{GroupInterface, GroupSettings};
 
-/// Length of a datagram on IPv4: with UDP's and IP's headers below the 1500 bytes of an Ethernet frame.
-const NETWORK: usize = 1440;
+/// Length of a datagram on IPv4: with UDP's and IP's headers the 1500 bytes of an Ethernet frame.
+const NETWORK: usize = 1472;
 /// Length of a datagram on IPv6: with all headers the 1280 bytes that every network supports.
-const NETWORK_6: usize = 1200;
+const NETWORK_6: usize = 1232;
 /// Bytes that wait in the kernel for a member, if the system allows it.
 const ROOM: usize = 4 << 20;
 /// Longest wait for a full socket. After it the datagrams are lost, as on any part of their way.
-const FULL: Duration = Duration::from_millis(50);
+const FULL: Duration = Duration::from_millis(500);
 /// The longest train of datagrams joined by the kernel.
 const LONGEST: usize = 1 << 16;
 

@@ -151,7 +151,7 @@ impl Core {
         if matches!(origin, Origin::Group(_)) {
             // Readers of one batch ask at different times.
             let spread = (u64::from(self.links.incarnation.pid) ^ self.links.incarnation.start >> 10 ^ u64::from(self.id)) % 16;
-            inbox.came_by_group(now, spread);
+            inbox.came_by_group(arrival.next, now, spread);
         }
         inbox.arrived(arrival, room, now, &mut out);
         let ask_at = inbox.next_ask();

@@ -34,7 +34,9 @@ pub(crate) enum Handed {
 const HOLE_PATIENCE: u64 = 2_000_000;
 /// The same for samples that a multicast group brings. Heartbeats overtake them, because they do not wait for its slowest
 /// member.
-const GROUP_PATIENCE: u64 = 400_000_000;
+const GROUP_PATIENCE: u64 = 1_000_000_000;
+/// The longest one, where samples turn out to take that long.
+const GROUP_PATIENCE_MOST: u64 = 4_000_000_000;
 /// Time in ns for which a stream counts as brought by a group after a batch that was.
 const GROUP_MEMORY: u64 = 3_000_000_000;
 /// Step in ns by which readers ask at different times for what the group has lost.
@@ -64,6 +66,8 @@ pub(crate) struct Inbox {
     hole_since: Option<u64>,
     /// Time until which the stream counts as brought by a multicast group, and this reader's place among those that ask.
     by_group: Option<(u64, u64)>,
+    /// Wait for the tail of a stream that a group brings, ns.
+    group_patience: u64,
     /// Deadline of the running refetch.
     asked_until: Option<u64>,
     /// True if the application's queue was full, so that batches were left in the writer's cache.
@@ -87,6 +91,7 @@ impl Inbox {
             stash_limit,
             hole_since: None,
             by_group: None,
+            group_patience: GROUP_PATIENCE,
             asked_until: None,
             starved: false,
             requests: RequestSize::default(),
@@ -125,8 +130,13 @@ impl Inbox {
         self.look_for_hole(now, out);
     }
 
-    /// Notes that a multicast group has brought a batch. Readers with another `spread` ask at other times for missing ones.
-    pub fn came_by_group(&mut self, now: u64, spread: u64) {
+    /// Notes that a multicast group has brought the batch that ends before `next`. Readers with another `spread` ask at other
+    /// times for missing ones.
+    pub fn came_by_group(&mut self, next: u64, now: u64, spread: u64) {
+        if self.by_group.is_some() && self.begun && next <= self.expected {
+            // It was fetched while it was under way.
+            self.group_patience = (2 * self.group_patience).min(GROUP_PATIENCE_MOST);
+        }
         self.by_group = Some((now + GROUP_MEMORY, spread));
     }
 
@@ -228,7 +238,7 @@ impl Inbox {
         match (self.by_group, self.stash.is_empty()) {
             (None, true) => HOLE_PATIENCE,
             (None, false) => HOLE_PATIENCE / 8,
-            (Some((_, spread)), is_tail) => spread * GROUP_SPREAD + if is_tail { GROUP_PATIENCE } else { HOLE_PATIENCE },
+            (Some((_, spread)), is_tail) => spread * GROUP_SPREAD + if is_tail { self.group_patience } else { HOLE_PATIENCE },
         }
     }
 
@@ -326,7 +336,7 @@ mod tests {
         let asked_at = |by_group: Option<u64>| {
             let (mut inbox, mut out) = (begun(true), Vec::new());
             if let Some(spread) = by_group {
-                inbox.came_by_group(0, spread);
+                inbox.came_by_group(1, 0, spread);
             }
             inbox.arrived(arrival(0, 1), true, 0, &mut out);
             // A heartbeat tells of more.
@@ -338,9 +348,17 @@ mod tests {
         };
         assert_eq!(asked_at(None), HOLE_PATIENCE);
         assert_eq!((asked_at(Some(0)), asked_at(Some(3))), (GROUP_PATIENCE, GROUP_PATIENCE + 3 * GROUP_SPREAD));
+        // A slow group is waited for longer.
+        let (mut inbox, mut out) = (begun(true), Vec::new());
+        inbox.arrived(arrival(0, 1), true, 0, &mut out);
+        for _ in 0..9 {
+            inbox.came_by_group(1, 0, 0);
+        }
+        inbox.offered(0, 0, 2, 0, &mut out);
+        assert_eq!(inbox.next_ask(), Some(GROUP_PATIENCE_MOST));
         // Without batches of a group, the stream is one as before.
         let (mut inbox, mut out) = (begun(true), Vec::new());
-        inbox.came_by_group(0, 0);
+        inbox.came_by_group(1, 0, 0);
         let later = GROUP_MEMORY + 1;
         inbox.offered(0, 0, 2, later, &mut out);
         assert_eq!(inbox.hole_to_ask(true, later + GROUP_PATIENCE), Some(0..2));

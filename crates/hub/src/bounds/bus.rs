@@ -44,7 +44,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     ),
     bound(
         "messages of a multicast group that are not whole or wait for others",
-        Other("96 MiB a source, 150 ms"),
+        Other("96 MiB a source, 400 ms"),
         "given up; readers fetch the samples from their writers",
     ),
     bound("bytes of a batch (`batch`)", Other("56 KiB"), "the batch is sealed"),
