@@ -243,9 +243,7 @@ mod tests {
             if let Some(report) = hearing.report(now) {
                 let mut sealed = source.seal().report(member, reports, &report);
                 reports += 1;
-                let Ok(Content::Report(of, report)) = source.seal().open(&mut sealed).map(|content| content.clone()) else {
-                    unreachable!()
-                };
+                let Ok(Content::Report(of, report)) = source.seal().open(&mut sealed) else { unreachable!() };
                 source.sending.reported(of, &report, now);
             }
         }
