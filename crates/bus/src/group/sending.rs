@@ -23,6 +23,8 @@ const ROUND: u64 = 256;
 const AGAIN: u64 = 10_000_000;
 /// Time in ns without a report after which a source that sends waits for a member no longer.
 const PATIENCE: u64 = 300_000_000;
+/// The longest such time, where reports take long because the network is full.
+const PATIENCE_MOST: u64 = 1_200_000_000;
 /// Time in ns without a report after which a member does not hear the group.
 const SILENCE: u64 = 1_500_000_000;
 /// Time in ns for which a member must have reported before it is waited for again. So one that comes and goes costs little.
@@ -125,8 +127,9 @@ impl Sending {
     pub fn has_room(&mut self, now: u64) -> bool {
         let (mut behind, mut waits) = (u64::MAX, false);
         let is_under_way = |member: &Member, next| member.seen < next;
+        let patience = (4 * self.round_trip).clamp(PATIENCE, PATIENCE_MOST);
         for member in self.members.values_mut().filter(|member| member.is_heard && !member.is_doubtful) {
-            if is_under_way(member, self.next) && now >= member.heard.max(member.waits_since) + PATIENCE {
+            if is_under_way(member, self.next) && now >= member.heard.max(member.waits_since) + patience {
                 (member.is_doubtful, member.since) = (true, None);
                 continue;
             }
@@ -176,7 +179,9 @@ impl Sending {
         let gained = report.seen.saturating_sub(member.seen);
         let newest = report.seen.checked_sub(self.lowest + 1).and_then(|at| self.sent.get(at as usize));
         if let Some(newest) = newest.filter(|_| gained > 0) {
-            self.round_trip = (self.round_trip * 7 + now.saturating_sub(newest.at)) / 8;
+            let took = now.saturating_sub(newest.at);
+            // A longer one holds at once: to take a full network for a member that stopped would fill it more.
+            self.round_trip = took.max((self.round_trip * 7 + took) / 8);
         }
         // A repair that waits behind other datagrams has not failed.
         let pause = AGAIN.max(self.round_trip * 3 / 2);
@@ -260,6 +265,7 @@ mod tests {
         sending.reported(2, &report(10, 0), 2 * MS);
         assert!(fill(&mut sending, 2 * MS) >= 9);
         // The second one stops.
+        sending.reported(1, &report(sending.next(), 0), 3 * MS);
         sending.reported(1, &report(sending.next(), 0), 250 * MS);
         assert!(fill(&mut sending, 250 * MS) < first / 4);
         assert!(fill(&mut sending, 303 * MS) > 10);
@@ -272,6 +278,21 @@ mod tests {
         // After a pause nobody is late before there was something to report.
         sending.reported(1, &report(sending.next(), 0), 3001 * MS);
         assert!(fill(&mut sending, 3480 * MS) > 10 && sending.hears(1, 3480 * MS) && sending.hears(2, 3480 * MS));
+    }
+
+    #[test]
+    fn where_reports_take_long_members_are_waited_for_longer() {
+        let mut sending = Sending::new();
+        sending.join(1, 0);
+        sending.reported(1, &report(0, 0), 0);
+        fill(&mut sending, 0);
+        // The first report takes long, so the next one may.
+        sending.reported(1, &report(sending.next(), 0), 250 * MS);
+        fill(&mut sending, 250 * MS);
+        fill(&mut sending, 1000 * MS);
+        assert!(sending.hears(1, 1000 * MS));
+        fill(&mut sending, 1300 * MS);
+        assert!(!sending.hears(1, 1300 * MS), "1 s is four times as long");
     }
 
     #[test]
