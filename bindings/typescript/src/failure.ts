@@ -3,7 +3,7 @@ export class Failure extends Error {
   override name = "Failure";
 
   constructor(
-    /** `denied`, `limit`, `bad`, `unanswered`, ...; `closed` after the end of the session. */
+    /** `denied`, `limit`, `bad`, `unanswered`, ...; `closed` after the end of the session; `full` while too much waits for the hub. */
     readonly code: string,
     message: string,
     /** Words of the access hook, with code `denied`. */

@@ -36,7 +36,8 @@ export interface Frame {
   body: Uint8Array;
 }
 
-const HEAD = 24;
+/** Bytes of a frame before its body. */
+export const HEAD = 24;
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const TO_UTF8 = new TextEncoder();
 

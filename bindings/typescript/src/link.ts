@@ -3,7 +3,7 @@
  * (`spec/wire/gateway.md`).
  */
 import { Failure } from "./failure.js";
-import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberBody, numberOf, type Frame } from "./frame.js";
+import { decodeFrame, encodeFrame, HEAD, jsonBody, jsonOf, Kind, numberBody, numberOf, type Frame } from "./frame.js";
 
 /** The part of a WebSocket that is used; browsers have it, and in Node the package `ws`. */
 export interface Socket {
@@ -28,6 +28,11 @@ export interface ConnectOptions {
   socket?: (url: string, protocol: string) => Socket;
   /** Connects again when the connection breaks; true if absent. */
   reconnect?: boolean;
+  /**
+   * Bytes of publications and questions that may wait for the hub's acknowledgement; 8 MiB if absent. While it is
+   * reached, the session refuses further ones with the code `full`.
+   */
+  maxWaitingBytes?: number;
   /** Told when the connection breaks, and when it is there again. */
   onConnection?: (state: "connected" | "broken" | "resumed" | "new session", why?: string) => void;
 }
@@ -48,6 +53,8 @@ export interface Welcome {
 
 /** Counted bytes after which an acknowledgement is sent at once. */
 const ACK_BYTES = 64 << 10;
+/** Default of `maxWaitingBytes`: as much as a hub keeps for a session. */
+const MAX_WAITING_BYTES = 8 << 20;
 /** Pauses between attempts to connect, ms: each twice the one before. */
 const PAUSES = { first: 100, longest: 2000 };
 const PROTOCOL = "tampu-gateway-1";
@@ -61,10 +68,24 @@ export interface LinkUser {
   ended(why: Failure): void;
 }
 
+interface Kept {
+  number: bigint;
+  bytes: Uint8Array<ArrayBuffer>;
+  /** Bytes that count for the bound. */
+  counted: number;
+}
+
+/** Kinds whose frames hold as many bytes as the program likes. The frames of other kinds are few and small. */
+const BOUNDED: readonly number[] = [Kind.publish, Kind.ask];
+
 export class Link {
   welcome: Welcome | undefined;
+  /** Counted bytes of the frames that the hub has not acknowledged. */
+  waiting = 0;
   private socket: Socket | undefined;
-  private kept: { number: bigint; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  private kept: Kept[] = [];
+  private drains: { resolve: () => void; reject: (why: Failure) => void }[] = [];
+  private readonly most: number;
   private lastSent = 0n;
   private received = 0n;
   private unacknowledged = 0;
@@ -78,7 +99,12 @@ export class Link {
     private readonly url: string,
     private readonly options: ConnectOptions,
     private readonly user: LinkUser,
-  ) {}
+  ) {
+    this.most = options.maxWaitingBytes ?? MAX_WAITING_BYTES;
+    if (!(this.most > 0 && this.most < Infinity)) {
+      throw new Failure("bad", `maxWaitingBytes is ${this.most}; a positive number of bytes is needed`);
+    }
+  }
 
   /** Connects for the first time. */
   begin(): Promise<void> {
@@ -88,14 +114,40 @@ export class Link {
     });
   }
 
-  /** Sends a counted frame; while there is no connection it is kept for the next one. */
+  /**
+   * Sends a frame of the program if the bound leaves room for it, and fails otherwise. A frame above the bound goes alone,
+   * because it would find no room ever.
+   */
+  offer(kind: number, id: number, body: Uint8Array, flags = 0): void {
+    if (!this.over && this.waiting > 0 && this.waiting + HEAD + body.length > this.most) {
+      throw new Failure("full", `${this.waiting} of ${this.most} bytes wait for the hub: await \`drained()\` of the session, or raise \`maxWaitingBytes\``);
+    }
+    this.send(kind, id, body, flags);
+  }
+
+  /** Waits until the hub has acknowledged all publications and questions. */
+  drained(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.over) {
+        reject(this.over);
+      } else if (this.waiting === 0) {
+        resolve();
+      } else {
+        this.drains.push({ resolve, reject });
+      }
+    });
+  }
+
+  /** Sends a counted frame whatever waits; while there is no connection it is kept for the next one. */
   send(kind: number, id: number, body: Uint8Array, flags = 0): void {
     if (this.over) {
       throw this.over;
     }
     const number = ++this.lastSent;
     const bytes = encodeFrame({ kind, flags, id, number, body });
-    this.kept.push({ number, bytes });
+    const counted = BOUNDED.includes(kind) ? bytes.length : 0;
+    this.kept.push({ number, bytes, counted });
+    this.waiting += counted;
     if (this.welcome && this.socket?.readyState === OPEN) {
       this.socket.send(bytes);
     }
@@ -161,8 +213,8 @@ export class Link {
       case Kind.welcome:
         return this.greeted(jsonOf<Welcome>(frame.body));
       case Kind.ack: {
-        const until = numberOf(frame.body);
-        this.kept = this.kept.filter((kept) => kept.number > until);
+        this.acknowledged(numberOf(frame.body));
+        this.wakeDrained();
         return;
       }
       case Kind.bye: {
@@ -189,6 +241,18 @@ export class Link {
     this.user.frame(frame);
   }
 
+  /** Forgets the frames that the hub has. */
+  private acknowledged(until: bigint): void {
+    this.kept = this.kept.filter((kept) => kept.number > until);
+    this.waiting = this.kept.reduce((sum, kept) => sum + kept.counted, 0);
+  }
+
+  private wakeDrained(): void {
+    if (this.waiting === 0) {
+      this.drains.splice(0).forEach((one) => one.resolve());
+    }
+  }
+
   private acknowledge(): void {
     this.unacknowledged = 0;
     this.plain(Kind.ack, numberBody(this.received));
@@ -201,10 +265,10 @@ export class Link {
     clearInterval(this.beat);
     this.beat = setInterval(() => this.tick(), welcome.beat_ms);
     if (welcome.resumed) {
-      const until = BigInt(welcome.received);
-      this.kept = this.kept.filter((kept) => kept.number > until);
+      this.acknowledged(BigInt(welcome.received));
       this.kept.forEach((kept) => this.socket?.send(kept.bytes));
       this.options.onConnection?.("resumed");
+      this.wakeDrained();
       return;
     }
     if (is_first) {
@@ -216,10 +280,13 @@ export class Link {
     }
     const left = this.kept.map((kept) => decodeFrame(kept.bytes));
     this.kept = [];
+    this.waiting = 0;
     this.lastSent = 0n;
     this.received = 0n;
     this.options.onConnection?.("new session");
     this.user.renewed(left);
+    // The frames that were sent again wait again.
+    this.wakeDrained();
   }
 
   private tick(): void {
@@ -265,6 +332,9 @@ export class Link {
       socket.onerror = () => undefined;
       socket.close();
     }
+    this.kept = [];
+    this.waiting = 0;
+    this.drains.splice(0).forEach((one) => one.reject(why));
     this.settle?.reject(why);
     this.user.ended(why);
   }

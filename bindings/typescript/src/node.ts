@@ -2,10 +2,8 @@
 import { Buffer } from "node:buffer";
 import { connect, type Socket as Connection } from "node:net";
 
+import { HEAD } from "./frame.js";
 import type { Socket } from "./link.js";
-
-/** Bytes of a frame before its body. */
-const HEAD = 24;
 
 /** A connection whose messages are the frames of a stream. */
 class FrameSocket implements Socket {

@@ -43,6 +43,7 @@ export class Publisher {
   id = 0;
   /** Samples that were published. */
   private count = 0n;
+  private withoutRoom = 0n;
   /** The number of the first sample in this session of the hub: its receipts count from there. */
   private base = 0n;
   private receipt: Receipt = NOTHING;
@@ -60,14 +61,24 @@ export class Publisher {
     readonly declaration: TopicDeclaration | AttributeDeclaration,
   ) {}
 
-  /** Publishes samples, without waiting; returns the number behind the last one, for {@link reached}. */
+  /**
+   * Publishes samples, without waiting; returns the number behind the last one, for {@link reached}. Fails with the code
+   * `full`, and publishes none of them, while as many bytes as the session keeps wait for the hub.
+   */
   publish(samples: Uint8Array[], atOnce = false): bigint {
-    this.send(this, samples, atOnce);
+    try {
+      this.send(this, samples, atOnce);
+    } catch (why) {
+      if (why instanceof Failure && why.code === "full") {
+        this.withoutRoom += BigInt(samples.length);
+      }
+      throw why;
+    }
     this.count += BigInt(samples.length);
     return this.count;
   }
 
-  /** Publishes readings of an attribute. */
+  /** Publishes readings of an attribute, as {@link publish} does. */
   push(...readings: Reading[]): bigint {
     return this.publish(readings.map(encodeReading), true);
   }
@@ -75,6 +86,11 @@ export class Publisher {
   /** The last receipt for the samples. */
   get receipts(): Receipt {
     return this.receipt;
+  }
+
+  /** The number of samples that found no room, and were not published. */
+  get lost(): bigint {
+    return this.withoutRoom;
   }
 
   /** Readings that the hub refused since the last call, with the reason. */

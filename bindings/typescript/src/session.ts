@@ -80,7 +80,7 @@ export class Session {
   /** Begins to publish samples of a topic, or readings of an attribute. */
   declare(declaration: TopicDeclaration | AttributeDeclaration): Promise<Publisher> {
     const publisher = new Publisher(
-      (of, samples, atOnce) => this.connection.send(Kind.publish, of.id, samplesBody(samples), atOnce ? 1 : 0),
+      (of, samples, atOnce) => this.connection.offer(Kind.publish, of.id, samplesBody(samples), atOnce ? 1 : 0),
       (of) => this.connection.send(Kind.close, of.id, new Uint8Array()),
       declaration,
     );
@@ -91,13 +91,16 @@ export class Session {
     });
   }
 
-  /** Asks a service; the parts of the answer come one by one. Leaving the loop cancels the question. */
+  /**
+   * Asks a service; the parts of the answer come one by one. Leaving the loop cancels the question. Fails with the code
+   * `full` while as many bytes as the session keeps wait for the hub.
+   */
   ask(service: string, question: unknown, { timeoutMs = 10_000, all = false } = {}): AsyncIterableIterator<Part> {
     const id = this.nextId++;
     const parts = new AsyncQueue<Part>(undefined, () => this.users.has(id) && this.connection.send(Kind.close, id, new Uint8Array()));
-    this.users.set(id, { kind: "question", parts });
     const octets = question instanceof Uint8Array ? question : jsonBody(question);
-    this.connection.send(Kind.ask, id, askBody(service, octets, timeoutMs, all));
+    this.connection.offer(Kind.ask, id, askBody(service, octets, timeoutMs, all));
+    this.users.set(id, { kind: "question", parts });
     return parts;
   }
 
@@ -108,6 +111,19 @@ export class Session {
       answers.push({ from, answer: jsonOf<T>(content) });
     }
     return answers;
+  }
+
+  /** Bytes of publications and questions that the hub has not acknowledged. */
+  get waiting(): number {
+    return this.connection.waiting;
+  }
+
+  /**
+   * Waits until the hub has acknowledged all publications and questions, so that there is room for others. Fails when
+   * the session ends before.
+   */
+  drained(): Promise<void> {
+    return this.connection.drained();
   }
 
   /** Ends the session in order. */

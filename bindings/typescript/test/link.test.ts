@@ -222,3 +222,77 @@ test("frames of a unix socket come whole however they are cut", async (context) 
   }
   context.diagnostic(`${bytes.length} bytes`);
 });
+
+/** Bytes of a frame that publishes one sample of 40 bytes. */
+const FRAME = 24 + 4 + 40;
+const sample = () => [new Uint8Array(40)];
+
+async function bounded(context: TestContext, hub: Hub, options: ConnectOptions = {}) {
+  const ours = await session(context, hub, { maxWaitingBytes: 2 * FRAME, ...options });
+  const declared = ours.declare({ topic: "a" });
+  await until("the hub has DECLARE", () => hub.frames.some((frame) => frame.kind === Kind.declare));
+  hub.send(Kind.opened, 1, jsonBody({}));
+  return { ours, publisher: await declared };
+}
+
+test("a hub that is behind bounds what waits, and the refused samples are counted", async (context) => {
+  const hub = await Hub.open(context);
+  const { ours, publisher } = await bounded(context, hub);
+  assert.deepEqual([publisher.publish(sample()), publisher.publish(sample()), ours.waiting], [1n, 2n, 2 * FRAME]);
+  assert.throws(() => publisher.publish(sample()), { code: "full", message: /136 of 136 bytes wait/ });
+  assert.throws(() => publisher.publish([...sample(), ...sample()]), { code: "full" });
+  assert.throws(() => ours.ask("log/stat", {}), { code: "full" });
+  assert.deepEqual([publisher.lost, ours.waiting], [3n, 2 * FRAME]);
+  const topics = ours.topics({ topics: ["b"] });
+  await topics.return();
+  await until("subscriptions begin and end meanwhile", () => hub.frames.some((frame) => frame.kind === Kind.close));
+  let isDrained = false;
+  const drained = ours.drained().then(() => (isDrained = true));
+  hub.send(Kind.ack, 0, numberBody(2n), 0n);
+  await until("one is acknowledged", () => ours.waiting === FRAME);
+  assert.equal(isDrained, false);
+  assert.equal(publisher.publish(sample()), 3n);
+  hub.send(Kind.ack, 0, numberBody(hub.received + 1n), 0n);
+  await drained;
+  assert.equal(ours.waiting, 0);
+  publisher.publish([new Uint8Array(500)]);
+  assert.throws(() => publisher.publish(sample()), { code: "full" }, "a larger one goes alone");
+  await until("it came", () => hub.frames.some((frame) => frame.body.length === 504));
+  assert.equal(hub.frames.filter((frame) => frame.kind === Kind.publish).length, 4);
+  const pending = ours.drained();
+  ours.close();
+  await assert.rejects(pending, { code: "closed" });
+  await assert.rejects(ours.drained(), { code: "closed" });
+});
+
+for (const knows of [true, false]) {
+  test(`what waits while the hub is away is bounded; the hub ${knows ? "resumes" : "begins anew"}`, async (context) => {
+    const hub = await Hub.open(context, knows);
+    const states: string[] = [];
+    let away = false;
+    const { ours, publisher } = await bounded(context, hub, {
+      socket: (url, protocol) => socket(away ? "ws://127.0.0.1:1" : url, protocol),
+      onConnection: (state) => states.push(state),
+    });
+    away = true;
+    hub.connection?.terminate();
+    await until("the connection broke", () => states.includes("broken"));
+    publisher.publish(sample());
+    publisher.publish(sample());
+    assert.throws(() => publisher.publish(sample()), { code: "full" });
+    const drained = ours.drained();
+    away = false;
+    await until("the hub has what waited", () => hub.frames.filter((frame) => frame.kind === Kind.publish).length === 2);
+    assert.equal(ours.waiting, 2 * FRAME, "it waits for the acknowledgement");
+    assert.throws(() => publisher.publish(sample()), { code: "full" });
+    hub.send(Kind.ack, 0, numberBody(3n), 0n);
+    await drained;
+    assert.deepEqual([publisher.publish(sample()), publisher.lost], [3n, 2n]);
+  });
+}
+
+test("a bound that is no number of bytes is refused", async () => {
+  for (const maxWaitingBytes of [0, -1, NaN, Infinity]) {
+    await assert.rejects(Session.connect("http://127.0.0.1:1", { socket, maxWaitingBytes }), { code: "bad" });
+  }
+});
