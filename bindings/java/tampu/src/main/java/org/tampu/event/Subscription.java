@@ -5,10 +5,9 @@ import java.nio.ByteOrder;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.Consumer;
 import org.tampu.gateway.GatewayException;
+import org.tampu.internal.gateway.CreditedStream;
 import org.tampu.internal.gateway.Frame;
 import org.tampu.internal.gateway.Session;
 import org.tampu.internal.json.Json;
@@ -23,85 +22,36 @@ public final class Subscription implements AutoCloseable {
 
     private record Known(String name, String source, String incarnation, Map<String, Object> config) {}
 
-    private final Session session;
-    private final Map<String, Object> request;
     private final Consumer<Delivery> program;
-    private final Consumer<GatewayException> end;
-    /** Frames that the program has not seen; their bytes are bounded by the credit. */
-    private final BlockingQueue<Frame> frames = new LinkedBlockingQueue<>();
+    private final CreditedStream stream;
     private final Map<Integer, Known> attributes = new HashMap<>();
-    private final int id;
-    private volatile GatewayException ended;
-    private volatile boolean closing;
-    private long taken;
-    private long granted;
 
     Subscription(Session session, Map<String, Object> request, Consumer<Delivery> program, Consumer<GatewayException> end)
             throws GatewayException {
-        this.session = session;
-        this.request = request;
         this.program = program;
-        this.end = end;
-        request.put("credit", CREDIT);
-        this.granted = CREDIT;
-        this.id = session.open(new Taker(), each -> Frame.of(Frame.OPEN, each, request));
-        Thread thread = new Thread(this::run, "tampu-events");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private final class Taker implements Session.Handler {
-        @Override
-        public void take(Frame frame) {
-            frames.add(frame);
-        }
-
-        @Override
-        public Frame renew(int own) {
-            // The hub was restarted: the current values come again, and what was between is unknown.
-            frames.add(new Frame(0, 0, 0, 0, new byte[0]));
-            return Frame.of(Frame.OPEN, own, request);
-        }
-
-        @Override
-        public void ended(GatewayException why) {
-            ended = why;
-            frames.add(new Frame(Frame.BYE, 0, 0, 0, new byte[0]));
-        }
-    }
-
-    private void run() {
-        GatewayException why = null;
-        try {
-            while (why == null && !closing) {
-                Frame frame = frames.take();
+        stream = new CreditedStream(session, request, CREDIT, new CreditedStream.Reader() {
+            @Override
+            public void take(Frame frame) throws GatewayException {
                 switch (frame.kind()) {
-                    case 0 -> {
-                        taken = 0;
-                        granted = CREDIT;
-                        attributes.clear();
-                    }
                     case Frame.ATTRIBUTE -> learn(frame.json());
                     case Frame.NOTICE -> notice(frame.json());
                     case Frame.EVENTS -> events(frame.body());
-                    case Frame.ENDED -> {
-                        session.forget(frame.id());
-                        Map<String, Object> body = frame.json();
-                        why = new GatewayException(Json.text(body, "code", "done"), Json.text(body, "error", "the subscription ended"));
-                    }
-                    case Frame.BYE -> why = ended;
                     default -> { }
                 }
             }
-        } catch (InterruptedException interrupted) {
-            why = new GatewayException("interrupted", "the thread of the subscription was interrupted");
-        } catch (GatewayException lost) {
-            why = lost;
-        } catch (RuntimeException broken) {
-            why = new GatewayException("failed", "the subscription ended: " + broken);
-            close();
-        }
-        end.accept(why == null ? new GatewayException("done", "the subscription is closed") : why);
+
+            @Override
+            public void renewed() {
+                // The current values come again, and the events between are unknown.
+                attributes.clear();
+            }
+
+            @Override
+            public void ended(GatewayException why) {
+                end.accept(why);
+            }
+        });
+        stream.open("tampu-events");
     }
 
     private void learn(Map<String, Object> body) {
@@ -132,7 +82,7 @@ public final class Subscription implements AutoCloseable {
 
     private void events(byte[] body) throws GatewayException {
         ByteBuffer all = ByteBuffer.wrap(body).order(ByteOrder.LITTLE_ENDIAN);
-        while (all.remaining() >= 32 && !closing) {
+        while (all.remaining() >= 32 && !stream.isClosing()) {
             int begin = all.position();
             int length = all.getInt(begin);
             if (length < 0 || length > all.remaining() - 32) {
@@ -151,24 +101,11 @@ public final class Subscription implements AutoCloseable {
             }
             all.position(Math.min(all.limit(), begin + 32 + (length + 7 & ~7)));
         }
-        taken += body.length;
-        if (granted - taken < CREDIT / 2) {
-            granted = taken + CREDIT;
-            session.send(Frame.of(Frame.CREDIT, id, granted));
-        }
     }
 
     /** Ends the subscription; the program gets nothing more after its present call. */
     @Override
     public void close() {
-        if (!closing) {
-            closing = true;
-            try {
-                session.send(new Frame(Frame.CLOSE, 0, id, 0, new byte[0]));
-            } catch (GatewayException over) {
-                // The session has ended, and the subscription with it.
-            }
-            frames.add(new Frame(Frame.BYE, 0, 0, 0, new byte[0]));
-        }
+        stream.close();
     }
 }

@@ -7,10 +7,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import org.tampu.bulk.BulkTarget;
 import org.tampu.gateway.GatewayException;
+import org.tampu.internal.gateway.CreditedStream;
 import org.tampu.internal.gateway.Frame;
 import org.tampu.internal.gateway.Session;
 import org.tampu.internal.json.Json;
@@ -21,70 +20,38 @@ public final class FollowedReceivers implements AutoCloseable {
     private static final long CREDIT = 1 << 20;
     private static final int HEADER = 72;
 
-    private final Session session;
     private final SendFlow flow;
-    private final BlockingQueue<Frame> frames = new LinkedBlockingQueue<>();
+    private final CreditedStream stream;
     /** Targets of receivers by incarnation and number. */
     private final Map<String, BulkTarget> known = new HashMap<>();
-    private final int id;
-    private volatile boolean isClosing;
-    private long taken;
-    private long granted = CREDIT;
 
     /** Follows the stream of this flow. */
     public FollowedReceivers(Session session, SendFlow flow) throws GatewayException {
-        this.session = session;
         this.flow = flow;
-        Map<String, Object> request = Map.of("topics", List.of("bulk-receivers"), "from", "held", "credit", CREDIT);
-        id = session.open(new Session.Handler() {
+        // A hub that was restarted sends again the declarations that it holds.
+        Map<String, Object> request = Map.of("topics", List.of("bulk-receivers"), "from", "held");
+        stream = new CreditedStream(session, request, CREDIT, new CreditedStream.Reader() {
             @Override
             public void take(Frame frame) {
-                frames.add(frame);
-            }
-
-            @Override
-            public Frame renew(int own) {
-                // The hub was restarted: what it holds comes again.
-                frames.add(new Frame(0, 0, 0, 0, new byte[0]));
-                return Frame.of(Frame.OPEN, own, request);
+                switch (frame.kind()) {
+                    case Frame.DATA -> data(frame.body());
+                    case Frame.LIFE -> life(frame.json());
+                    default -> { }
+                }
             }
 
             @Override
             public void ended(GatewayException why) {
-                frames.add(new Frame(Frame.BYE, 0, 0, 0, new byte[0]));
-            }
-        }, own -> Frame.of(Frame.OPEN, own, request));
-        Thread thread = new Thread(this::run, "tampu-bulk-follow");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private void run() {
-        try {
-            while (!isClosing) {
-                Frame frame = frames.take();
-                switch (frame.kind()) {
-                    case 0 -> {
-                        taken = 0;
-                        granted = CREDIT;
-                    }
-                    case Frame.DATA -> data(frame.body());
-                    case Frame.LIFE -> life(frame.json());
-                    case Frame.BYE, Frame.ENDED -> isClosing = true;
-                    default -> { }
+                // Connections to known receivers stay.
+                if (why.code().equals("failed")) {
+                    System.err.println("tampu: new receivers are no longer followed: " + why.getMessage());
                 }
             }
-        } catch (InterruptedException | GatewayException over) {
-            // Connections to known receivers stay.
-        }
+        });
+        stream.open("tampu-bulk-follow");
     }
 
-    private void data(byte[] body) throws GatewayException {
-        taken += body.length;
-        if (granted - taken < CREDIT / 2) {
-            granted = taken + CREDIT;
-            session.send(Frame.of(Frame.CREDIT, id, granted));
-        }
+    private void data(byte[] body) {
         ByteBuffer bytes = ByteBuffer.wrap(body).order(ByteOrder.LITTLE_ENDIAN);
         if (bytes.remaining() < HEADER) {
             return;
@@ -146,14 +113,6 @@ public final class FollowedReceivers implements AutoCloseable {
     /** Ends the following; connections stay. */
     @Override
     public void close() {
-        if (!isClosing) {
-            isClosing = true;
-            try {
-                session.send(new Frame(Frame.CLOSE, 0, id, 0, new byte[0]));
-            } catch (GatewayException over) {
-                // The session has ended, and the subscription with it.
-            }
-            frames.add(new Frame(Frame.BYE, 0, 0, 0, new byte[0]));
-        }
+        stream.close();
     }
 }

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -175,6 +176,117 @@ class SessionTest {
             assertTrue(session.waiting() > 8 << 20);
             hub.send(Frame.of(Frame.ACK, 0, sent));
             assertTrue(session.send(large, 10_000_000_000L));
+        }
+    }
+
+    /** A reader that keeps what it gets, and waits for the test before it returns. */
+    private final class StreamReader implements CreditedStream.Reader {
+        private final BlockingQueue<Integer> permits = new LinkedBlockingQueue<>();
+
+        @Override
+        public void take(Frame frame) throws GatewayException {
+            taken.add(frame);
+            try {
+                permits.take();
+            } catch (InterruptedException interrupted) {
+                throw new GatewayException("interrupted", "the test ended");
+            }
+        }
+
+        @Override
+        public void renewed() {
+            ends.add("renewed");
+        }
+
+        @Override
+        public void ended(GatewayException why) {
+            ends.add(why.code());
+            taken.add(Frame.of(Frame.BYE, 0, Map.of()));
+        }
+    }
+
+    private static Frame data(int number, int bytes) {
+        return new Frame(Frame.DATA, 0, 1, number, new byte[bytes]);
+    }
+
+    private CreditedStream open(StreamReader reader) throws Exception {
+        CreditedStream stream = new CreditedStream(session, Map.of("topics", List.of("a")), 100, reader);
+        stream.open("test-stream");
+        return stream;
+    }
+
+    private Frame took() throws Exception {
+        return Objects.requireNonNull(taken.poll(10, TimeUnit.SECONDS), "nothing came");
+    }
+
+    @Test
+    void aStreamGrantsCreditForWhatItsReaderHasSeenAndCountsAnewInAnotherSession() throws Exception {
+        StreamReader reader = new StreamReader();
+        try (Hub hub = new Hub()) {
+            hub.next();
+            hub.welcome(false, 0);
+            session.awaitWelcome(10_000);
+            open(reader);
+            assertEquals(Map.of("topics", List.of("a"), "credit", 100L), hub.next().json());
+            hub.send(data(1, 40));
+            hub.send(data(2, 20));
+            reader.permits.add(1);
+            reader.permits.add(1);
+            Frame credit = hub.next();
+            assertEquals(List.of((long) Frame.CREDIT, 160L), List.of((long) credit.kind(), credit.value()));
+            hub.send(data(3, 60));
+            assertEquals(List.of(1L, 2L, 3L), List.of(took().number(), took().number(), took().number()));
+        }
+        try (Hub hub = new Hub()) {
+            hub.next();
+            hub.welcome(false, 0);
+            assertEquals(Map.of("topics", List.of("a"), "credit", 100L), hub.next().json());
+            // The reader returns from a frame of the session before, whose credit this one must not get.
+            reader.permits.add(1);
+            hub.send(data(1, 60));
+            reader.permits.add(1);
+            assertEquals(1, took().number());
+            assertEquals(160, hub.next().value());
+            assertEquals(List.of("renewed"), ends);
+            hub.send(Frame.of(Frame.ENDED, 1, Map.of("code", "denied")).counted(2));
+            assertEquals(Frame.BYE, took().kind());
+            assertEquals(List.of("renewed", "denied"), ends);
+        }
+    }
+
+    @Test
+    void aStreamThatEndedOrWasClosedIsNotOpenedAgain() throws Exception {
+        StreamReader slow = new StreamReader();
+        StreamReader reader = new StreamReader();
+        try (Hub hub = new Hub()) {
+            hub.next();
+            hub.welcome(false, 0);
+            session.awaitWelcome(10_000);
+            CreditedStream ended = open(slow);
+            CreditedStream closed = open(reader);
+            CreditedStream open = open(reader);
+            assertEquals(List.of(1, 2, 3), List.of(hub.next().id(), hub.next().id(), hub.next().id()));
+            closed.close();
+            assertEquals(Frame.BYE, took().kind());
+            Frame close = hub.next();
+            assertEquals(List.of(Frame.CLOSE, 2), List.of(close.kind(), close.id()));
+            assertTrue(closed.isClosing() && !open.isClosing() && !ended.isClosing());
+            // The reader is busy when the end comes.
+            hub.send(data(1, 1));
+            assertEquals(1, took().number());
+            hub.send(Frame.of(Frame.ENDED, 1, Map.of("code", "denied")).counted(2));
+            hub.send(new Frame(Frame.DATA, 0, 3, 3, new byte[1]));
+            assertEquals(3, took().number());
+        }
+        try (Hub hub = new Hub()) {
+            hub.next();
+            hub.welcome(false, 0);
+            assertEquals(3, hub.next().id());
+            slow.permits.add(1);
+            assertEquals(Frame.BYE, took().kind());
+            assertEquals(List.of("done", "denied"), ends);
+            session.send(publish(1));
+            assertEquals(Frame.PUBLISH, hub.next().kind(), "nothing else was opened or closed");
         }
     }
 }
