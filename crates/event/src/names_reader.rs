@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{Alarm, BusError, Event, History, Participant, Reader, ReaderQos, SourceState};
+use tampu_bus::{Alarm, BusError, Event, History, Participant, Reader, ReaderQos, SourceChange, SourceState};
 use tampu_types::{
-    Incarnation, Partition, PartitionFilter, TopicFilter,
+    Incarnation, Partition, PartitionFilter, SourceName, TopicFilter,
     event::{AttributeName, AttributePattern},
 };
 
@@ -17,6 +17,10 @@ use crate::topics;
 const FAMILIES: usize = 64;
 /// Most readers at the same time, while newer ones learn what the older ones know.
 const READERS: usize = 4;
+/// The longest time for which a newer reader learns, ns.
+const TAKEOVER: u64 = 3_000_000_000;
+/// Pause between two looks for processes that no reader would tell the end of, ns.
+const LOOK: u64 = 250_000_000;
 
 /// Returns the partition of an attribute's declarations. It names its domain, its family there, and its family in any domain, so
 /// that a pattern that fixes one of them can choose.
@@ -30,6 +34,12 @@ pub fn family(name: &AttributeName) -> (&str, &str) {
     let mut parts = name.folded().split('/');
     // A name has four parts.
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+/// Returns the family of an attribute, as `domain/family` in lower case.
+pub fn family_name(name: &AttributeName) -> Box<str> {
+    let (domain, family) = family(name);
+    format!("{domain}/{family}").into()
 }
 
 /// A choice among the declarations: by domain and family, or all.
@@ -76,8 +86,15 @@ impl Families {
         };
     }
 
+    /// Leaves out the families of chosen domains, and those that are chosen in any domain; takes all of too many.
     fn bounded(self) -> Families {
-        Families(self.0.filter(|names| names.len() <= FAMILIES))
+        let Some(names) = self.0 else { return Families::all() };
+        let is_covered = |name: &String| {
+            let Some((domain, family)) = name.split_once('/') else { return false };
+            domain != "*" && (names.contains(domain) || names.contains(&format!("*/{family}")))
+        };
+        let needed: BTreeSet<String> = names.iter().filter(|name| !is_covered(name)).cloned().collect();
+        Families((needed.len() <= FAMILIES).then_some(needed))
     }
 
     fn filter(&self) -> PartitionFilter {
@@ -85,14 +102,20 @@ impl Families {
     }
 }
 
-/// A reader of the bus, and the processes of which it had a declaration.
+/// A reader of the bus, and what it has said.
 struct Read {
     reader: Reader,
-    met: HashSet<Incarnation>,
+    /// When it was opened, monotonic ns.
+    opened: u64,
+    /// The processes of which it had a declaration and no end.
+    met: HashMap<Incarnation, SourceName>,
+    /// Processes whose end another reader has told. What this one still has of them is old, until it tells their end, too.
+    stale: HashSet<Incarnation>,
 }
 
 /// Reader of declarations whose choice can grow. A reader of the bus has one choice for its life, so a wider one takes over. The
-/// narrower one stays until the wider one knows the same processes: otherwise the end of one could be missed between them.
+/// narrower one stays until the wider one knows the same processes, or for [`TAKEOVER`]. The processes that the wider one does not
+/// know by then are hung, cut off, or without attributes: they are looked for on the bus, so that their end is told, too.
 pub struct NamesReader {
     participant: Participant,
     wanted: Families,
@@ -101,6 +124,12 @@ pub struct NamesReader {
     readers: Vec<Read>,
     /// The next declaration of each stream: several readers have the same.
     next: HashMap<(Incarnation, u32), u64>,
+    /// Processes that a dropped reader knew and the last one does not.
+    orphans: HashMap<Incarnation, SourceName>,
+    /// When the orphans were looked for, monotonic ns.
+    looked: u64,
+    /// Processes that were told to be silent.
+    silent: HashSet<Incarnation>,
 }
 
 impl NamesReader {
@@ -112,6 +141,9 @@ impl NamesReader {
             wanted: families,
             readers: Vec::new(),
             next: HashMap::new(),
+            orphans: HashMap::new(),
+            looked: 0,
+            silent: HashSet::new(),
         };
         reader.open_one()?;
         Ok(reader)
@@ -121,7 +153,12 @@ impl NamesReader {
         let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
         let reader = self.participant.reader(&TopicFilter::new(topics::NAMES)?, &self.wanted.filter(), qos)?;
         self.opened = self.wanted.clone();
-        self.readers.push(Read { reader, met: HashSet::new() });
+        let opened = self.participant.clock().monotonic();
+        self.readers.push(Read { reader, opened, met: HashMap::new(), stale: HashSet::new() });
+        if self.readers.len() > READERS {
+            let oldest = self.readers.remove(0);
+            self.orphans.extend(oldest.met);
+        }
         Ok(())
     }
 
@@ -133,7 +170,7 @@ impl NamesReader {
     /// Opens a wider reader if more is wanted. Returns its alarm: it is the one that [`NamesReader::read`] waits at. If the
     /// engine refuses, the next call tries again.
     pub fn widen(&mut self) -> Option<Alarm> {
-        if self.wanted == self.opened || self.readers.len() >= READERS {
+        if self.wanted == self.opened {
             return None;
         }
         self.open_one().ok()?;
@@ -150,9 +187,10 @@ impl NamesReader {
     pub fn read(&mut self, mut wait: Duration, most: usize, mut act: impl FnMut(Event<'_>)) {
         let last = self.readers.len() - 1;
         if last > 0 {
-            // The older ones have nothing that the last one does not get, but for the ends of processes.
+            // The older ones have nothing that the last one does not get, but for states of processes.
             wait = wait.min(Duration::from_millis(10));
         }
+        let mut ended = Vec::new();
         for (nth, read) in self.readers.iter_mut().enumerate() {
             let mut wait = if nth == last { wait } else { Duration::ZERO };
             for _ in 0..most {
@@ -160,8 +198,19 @@ impl NamesReader {
                 wait = Duration::ZERO;
                 let is_new = match &event {
                     Event::Sample(sample) => {
-                        let incarnation = sample.stream.incarnation;
-                        read.met.insert(incarnation);
+                        let (incarnation, source) = (sample.stream.incarnation, &sample.stream.source);
+                        if read.stale.contains(&incarnation) {
+                            continue;
+                        }
+                        read.met.entry(incarnation).or_insert_with(|| source.clone());
+                        if nth == last {
+                            self.orphans.remove(&incarnation);
+                            // The reader that told the silence may be gone before it can tell the return.
+                            if self.silent.remove(&incarnation) {
+                                let state = SourceState::Returned;
+                                act(Event::Source(SourceChange { source: source.clone(), incarnation, state }));
+                            }
+                        }
                         let next = self.next.entry((incarnation, sample.stream.stream)).or_default();
                         let is_new = sample.sequence >= *next;
                         *next = (*next).max(sample.sequence + 1);
@@ -171,26 +220,78 @@ impl NamesReader {
                         let next = self.next.get(&(gap.stream.incarnation, gap.stream.stream));
                         gap.to.is_none_or(|to| next.is_none_or(|next| *next < to))
                     }
-                    Event::Source(change) if matches!(change.state, SourceState::Died | SourceState::Left) => {
-                        read.met.remove(&change.incarnation);
-                        self.next.retain(|(incarnation, _), _| *incarnation != change.incarnation);
-                        true
+                    Event::Source(change) => {
+                        let incarnation = change.incarnation;
+                        let was_told = read.stale.remove(&incarnation);
+                        match change.state {
+                            SourceState::Died | SourceState::Left => {
+                                read.met.remove(&incarnation);
+                                ended.push((nth, incarnation));
+                                !was_told
+                            }
+                            SourceState::Silent => {
+                                self.silent.insert(incarnation);
+                                true
+                            }
+                            _ => {
+                                self.silent.remove(&incarnation);
+                                true
+                            }
+                        }
                     }
-                    Event::Source(_) => true,
                 };
                 if is_new {
                     act(event);
                 }
             }
         }
-        let newest = std::mem::take(&mut self.readers[last].met);
-        let mut nth = 0;
-        self.readers.retain(|read| {
-            nth += 1;
-            nth > last || !read.met.is_subset(&newest)
+        for (teller, incarnation) in ended {
+            let others = self.readers.iter_mut().enumerate().filter(|(nth, _)| *nth != teller);
+            for (_, other) in others.filter(|(_, other)| other.met.contains_key(&incarnation)) {
+                other.stale.insert(incarnation);
+                other.met.remove(&incarnation);
+            }
+            self.forget(incarnation);
+        }
+        self.retire();
+        self.look_for_orphans(&mut act);
+    }
+
+    fn forget(&mut self, gone: Incarnation) {
+        self.next.retain(|(incarnation, _), _| *incarnation != gone);
+        self.orphans.remove(&gone);
+        self.silent.remove(&gone);
+    }
+
+    /// Drops the readers that the last one has taken over from.
+    fn retire(&mut self) {
+        let now = self.participant.clock().monotonic();
+        let Some(newest) = self.readers.pop() else { return };
+        let is_late = now.saturating_sub(newest.opened) > TAKEOVER;
+        let orphans = &mut self.orphans;
+        self.readers.retain_mut(|read| {
+            read.met.retain(|incarnation, _| !newest.met.contains_key(incarnation));
+            if is_late {
+                orphans.extend(read.met.drain());
+            }
+            !read.met.is_empty()
         });
-        let last = self.readers.len() - 1;
-        self.readers[last].met = newest;
+        self.readers.push(newest);
+    }
+
+    /// Tells the end of processes that no reader would tell.
+    fn look_for_orphans(&mut self, act: &mut impl FnMut(Event<'_>)) {
+        let now = self.participant.clock().monotonic();
+        if self.orphans.is_empty() || now.saturating_sub(self.looked) < LOOK {
+            return;
+        }
+        self.looked = now;
+        let participant = &self.participant;
+        let gone: Vec<_> = self.orphans.extract_if(|incarnation, _| !participant.is_present(*incarnation)).collect();
+        for (incarnation, source) in gone {
+            self.forget(incarnation);
+            act(Event::Source(SourceChange { source, incarnation, state: SourceState::Died }));
+        }
     }
 }
 
@@ -205,18 +306,27 @@ mod tests {
 
     #[test]
     fn a_choice_has_the_declarations_of_every_name_that_matches() {
-        let names = ["SR/Vacuum/C01-1/Pressure", "sr/psu/1/current", "lab/vacuum/1/pressure", "lab/*a/1/x"];
+        let names = ["SR/Vacuum/C01-1/Pressure", "sr/psu/1/current", "lab/vacuum/1/pressure", "lab/a/1/x"];
         let patterns =
             ["*", "sr/*", "*/vacuum/*", "sr/vacuum/*/pressure", "sr/vac*/*", "SR/Vacuum/C01-1/Pressure", "s?/psu/1/current"];
         for pattern in patterns {
             let (choice, pattern) = (families(&[pattern]).filter(), AttributePattern::new(pattern).unwrap());
-            for name in names.iter().filter_map(|name| AttributeName::new(name).ok()) {
+            for name in names.map(|name| AttributeName::new(name).unwrap()) {
                 assert!(!pattern.matches(&name) || choice.matches(&partition(&name)), "{pattern} {name}");
             }
         }
         let vacuum = families(&["sr/vacuum/*", "*/vacuum/1/*"]);
         assert!(!vacuum.filter().matches(&partition(&AttributeName::new("sr/psu/1/current").unwrap())));
         assert!(families(&["sr/psu/1/x"]).filter().matches(&Partition::everybody()), "of a server with many families");
+    }
+
+    #[test]
+    fn a_choice_has_no_families_that_are_chosen_anyway() {
+        let mut choice = families(&["sr/*", "*/psu/*"]);
+        let before = choice.clone();
+        choice.add(&families(&["sr/vacuum/1/x", "lab/psu/*"]));
+        assert_eq!(choice, before);
+        assert_eq!(families(&["sr/vacuum/1/x", "sr/*"]), families(&["sr/*"]));
     }
 
     #[test]

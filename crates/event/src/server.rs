@@ -242,9 +242,6 @@ fn keep(shared: &ServerState) -> bool {
     shared.read_others(&mut shared.others.lock());
     let answered = services::answer_one(shared);
     look_after_hosts(shared);
-    let mut table = shared.table.lock();
-    if table.declared > topics::NAMES_KEPT / 2 {
-        shared.declare_all(&mut table);
-    }
+    shared.declare_all(&mut shared.table.lock(), topics::NAMES_KEPT / 2);
     answered
 }

@@ -73,6 +73,40 @@ fn the_end_of_a_server_is_told_while_a_wider_reader_takes_over() {
     }
 }
 
+/// A server that hangs while a wider reader takes over: its return or its end is told by no reader that began before.
+#[test]
+fn a_server_that_hangs_meanwhile_returns_or_dies() {
+    for dies in [false, true] {
+        let scene = Scene::new();
+        let (one, two) = (scene.publisher("a", "one"), scene.publisher("b", "two"));
+        let client = scene.subscriber("c", "panel");
+        let redundant = || AttributeOptions { redundant: true, ..AttributeOptions::default() };
+        let _first = one.server.declare_with(scalar("lab/a/1/x"), redundant()).unwrap();
+        let _second = two.server.declare(scalar("lab/b/1/x")).unwrap();
+        let log = Log::default();
+        let _a = client.client.subscribe(wish(&["lab/a/1/x"]), log.call());
+        scene.pass(100 * MS, &[&one, &two], &[&client]);
+        scene.net.stop(&one.engine);
+        scene.pass(2000 * MS, &[&two], &[&client]);
+        for family in ["b", "c", "d", "e", "f", "g"] {
+            client.client.know([&pattern(&format!("lab/{family}/*"))]);
+            scene.pass(50 * MS, &[&two], &[&client]);
+        }
+        scene.pass(4000 * MS, &[&two], &[&client]);
+        assert_eq!(known(&client.client).len(), 2, "the wider reader has the other family");
+        log.take();
+        if dies {
+            scene.net.kill(&one.engine);
+            scene.pass(1000 * MS, &[&two], &[&client]);
+            assert_eq!(known(&client.client), BTreeSet::from(["lab/b/1/x".to_owned()]));
+        } else {
+            scene.net.resume(&one.engine);
+            scene.pass(1000 * MS, &[&one, &two], &[&client]);
+            assert_eq!((known(&client.client).len(), log.reasons()), (2, vec![Reason::SourceReturned, Reason::Resumed]));
+        }
+    }
+}
+
 #[test]
 fn a_wider_reader_tells_nothing_again() {
     let scene = Scene::new();

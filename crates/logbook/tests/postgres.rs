@@ -240,6 +240,7 @@ fn a_database_of_a_former_release_learns_to_mark_changes() {
     for _ in 0..2 {
         model.change(&store, true);
     }
+    assert!(model.entries() > 1000, "lists of words are long");
     drop(store);
     // The layout before its changes were marked.
     let mut client = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();

@@ -1,10 +1,7 @@
 //! Clients and their subscriptions.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -31,8 +28,8 @@ const AT_ONCE: usize = 4096;
 #[pyclass(frozen, module = "tampu._native")]
 pub struct EventClient {
     client: Mutex<Option<Arc<Client>>>,
-    /// True once all declarations are read.
-    knows_all: AtomicBool,
+    /// True once all declarations are read. Held while they arrive.
+    knows_all: Mutex<bool>,
 }
 
 /// Longest wait for the first declarations, and the pause between two that ends it.
@@ -70,7 +67,7 @@ impl EventClient {
     fn open(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<EventClient> {
         let participant = join(py, source, domain)?;
         let client = py.detach(|| Client::start(participant, ClientSettings::default())).map_err(raised)?;
-        Ok(EventClient { client: Mutex::new(Some(Arc::new(client))), knows_all: AtomicBool::new(false) })
+        Ok(EventClient { client: Mutex::new(Some(Arc::new(client))), knows_all: Mutex::new(false) })
     }
 
     /// Subscribes with a queue of events.
@@ -112,10 +109,13 @@ impl EventClient {
     /// Returns the configurations of all attributes, as JSON. The first call waits until no more declarations arrive.
     fn attributes(&self, py: Python<'_>) -> PyResult<String> {
         let client = self.client()?;
-        if !self.knows_all.swap(true, Ordering::Relaxed) {
-            client.know_all();
-            py.detach(|| wait_for_declarations(&client));
-        }
+        py.detach(|| {
+            let mut knows_all = self.knows_all.lock();
+            if !*knows_all {
+                wait_for_declarations(&client);
+                *knows_all = true;
+            }
+        });
         let all = client.attributes();
         let configs: Vec<_> = all.iter().map(|info| &info.config).collect();
         serde_json::to_string(&configs).map_err(raised)
@@ -128,13 +128,15 @@ impl EventClient {
     }
 }
 
+/// Reads all declarations, and waits until some came and no more do.
 fn wait_for_declarations(client: &Client) {
-    let (begun, mut known, mut since) = (Instant::now(), 0, Instant::now());
-    while begun.elapsed() < DECLARATIONS && (known == 0 || since.elapsed() < PAUSE) {
+    let (begun, mut known, mut grown) = (Instant::now(), client.attributes().len(), None);
+    client.know_all();
+    while begun.elapsed() < DECLARATIONS && grown.is_none_or(|at: Instant| at.elapsed() < PAUSE) {
         std::thread::sleep(PAUSE / 10);
         let now = client.attributes().len();
         if now != known {
-            (known, since) = (now, Instant::now());
+            (known, grown) = (now, Some(Instant::now()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -37,7 +37,8 @@ use crate::{names_reader, topics};
 /// Greatest number of attributes of a server in one incarnation.
 pub const ATTRIBUTES_LIMIT: u32 = 1 << 20;
 
-/// Most families of attributes whose declarations have a stream of their own. Those of further ones are for everybody.
+/// Most families of attributes, in the life of a server, whose declarations have a stream of their own. Those of further ones are
+/// for everybody.
 const FAMILIES: usize = 16;
 
 /// Errors of declaring an attribute.
@@ -72,10 +73,11 @@ pub enum DeclareError {
 pub(super) struct AttributeTable {
     pub(super) by_index: Vec<Option<Arc<PublishedAttribute>>>,
     pub(super) by_name: HashMap<Box<str>, u32>,
-    /// Bytes of declarations since all were written last.
+    /// Bytes of declarations for everybody since all of them were written last.
     pub(super) declared: usize,
-    /// The streams of declarations by domain and family; `None` for a family whose declarations are for everybody.
-    pub(super) families: HashMap<Box<str>, Option<Writer>>,
+    /// The streams of declarations by domain and family, each with its bytes since all of them were written last. `None` for a
+    /// family whose declarations are for everybody.
+    pub(super) families: HashMap<Box<str>, Option<(Writer, usize)>>,
 }
 
 pub(super) struct ServerState {
@@ -218,22 +220,24 @@ impl ServerState {
     ) -> Result<(), BadDeclaration> {
         let mut bytes = Vec::new();
         self.declaration(inner, presence).encode(&mut bytes)?;
-        table.declared += bytes.len();
+        let (writer, declared) = self.names_of(table, &inner.name);
+        *declared += bytes.len();
         // Declarations are far shorter than any engine's longest message.
-        let _ = self.names_of(table, &inner.name).write(&bytes);
+        let _ = writer.write(&bytes);
         Ok(())
     }
 
-    /// Returns the stream of declarations of an attribute's family.
-    fn names_of<'a>(&'a self, table: &'a mut AttributeTable, name: &AttributeName) -> &'a Writer {
-        let (domain, family) = names_reader::family(name);
-        let key = format!("{domain}/{family}").into_boxed_str();
+    /// Returns the stream of declarations of an attribute's family, with its bytes.
+    fn names_of<'a>(&'a self, table: &'a mut AttributeTable, name: &AttributeName) -> (&'a Writer, &'a mut usize) {
         let has_room = table.families.len() < FAMILIES;
-        let writer = table.families.entry(key).or_insert_with(|| {
+        let stream = table.families.entry(names_reader::family_name(name)).or_insert_with(|| {
             // A stream that the engine refuses is not tried again: declarations of an attribute come in one stream, in order.
-            has_room.then(|| self.names_writer(&names_reader::partition(name)).ok()).flatten()
+            has_room.then(|| Some((self.names_writer(&names_reader::partition(name)).ok()?, 0))).flatten()
         });
-        writer.as_ref().unwrap_or(&self.names)
+        match stream {
+            Some((writer, declared)) => (writer, declared),
+            None => (&self.names, &mut table.declared),
+        }
     }
 
     fn names_writer(&self, partition: &Partition) -> Result<Writer, BusError> {
@@ -254,13 +258,26 @@ impl ServerState {
         }
     }
 
-    pub(super) fn declare_all(&self, table: &mut AttributeTable) {
+    /// Writes the declarations of all streams again that have more than these bytes.
+    pub(super) fn declare_all(&self, table: &mut AttributeTable, longer_than: usize) {
+        let mut again: HashSet<Box<str>> = HashSet::new();
+        for (family, stream) in &mut table.families {
+            let declared = stream.as_mut().map_or(&mut table.declared, |(_, declared)| declared);
+            if *declared > longer_than {
+                again.insert(family.clone());
+            }
+        }
+        if again.is_empty() {
+            return;
+        }
         let all: Vec<Arc<PublishedAttribute>> = table.by_index.iter().flatten().cloned().collect();
-        for inner in &all {
+        for inner in all.iter().filter(|inner| again.contains(&names_reader::family_name(&inner.name))) {
             // It was encoded before, so it can be encoded again.
             let _ = self.declare_again(table, inner, Presence::Declared);
         }
-        table.declared = 0;
+        for (_, stream) in table.families.iter_mut().filter(|(family, _)| again.contains(*family)) {
+            *stream.as_mut().map_or(&mut table.declared, |(_, declared)| declared) = 0;
+        }
     }
 
     pub(super) fn withdraw(&self, inner: &Arc<PublishedAttribute>) {

@@ -80,7 +80,7 @@ pub(super) fn answer_one(shared: &ServerState) -> bool {
 fn refresh(shared: &ServerState, request: &Request) {
     let Ok(asked) = request.json::<Refresh>() else { return };
     if asked.names {
-        shared.declare_all(&mut shared.table.lock());
+        shared.declare_all(&mut shared.table.lock(), 0);
     }
     let find = |attribute: u32| shared.table.lock().by_index.get(attribute as usize).cloned().flatten();
     let elsewhere = asked.reader.map(|reader| (reader, asked.token));

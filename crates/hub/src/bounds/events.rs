@@ -18,6 +18,16 @@ pub(super) const BOUNDS: &[Bound] = &[
         "attributes of further servers share two readers",
     ),
     bound(
+        "declarations that a server keeps for later readers, for each of 16 families and for all others together",
+        Constant("event/src/topics.rs", "NAMES_KEPT", "64 << 20", "64 MiB"),
+        "all are written again before half of this was written since",
+    ),
+    bound(
+        "families of attributes whose declarations a process reads one by one",
+        Constant("event/src/names_reader.rs", "FAMILIES", "64", "64"),
+        "it reads all declarations",
+    ),
+    bound(
         "first events of a server's attributes, kept for 5 s for other hosts",
         Constant("event/src/server/early_events.rs", "EARLY_BYTES", "4 << 20", "4 MiB"),
         "older subscribers on other hosts are told the numbers of the events that they missed",

@@ -55,6 +55,11 @@ impl Model {
         Model { known: Default::default(), highest: [0; 2], now: BEGIN, chance: 11 }
     }
 
+    /// The number of entries.
+    pub fn entries(&self) -> usize {
+        self.known.iter().map(Vec::len).sum()
+    }
+
     fn below(&mut self, end: usize) -> usize {
         self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.chance >> 33) as usize % end
@@ -97,7 +102,7 @@ impl Model {
         let book = BOOKS[at];
         let several = if many { 600 } else { 1 + self.below(3) as i64 };
         let after: Vec<i64> = (self.now..self.now + several).collect();
-        let what = self.below(9);
+        let what = if many { self.below(4) } else { self.below(9) };
         if many || what < 4 || self.known[at].is_empty() {
             let import = self.below(2) == 0;
             match what {
