@@ -105,7 +105,7 @@ impl Families {
 /// A reader of the bus, and what it has said.
 struct Read {
     reader: Reader,
-    /// When it was opened, monotonic ns.
+    /// The time of its opening, monotonic ns.
     opened: u64,
     /// The processes of which it had a declaration and no end.
     met: HashMap<Incarnation, SourceName>,
@@ -126,7 +126,7 @@ pub struct NamesReader {
     next: HashMap<(Incarnation, u32), u64>,
     /// Processes that a dropped reader knew and the last one does not.
     orphans: HashMap<Incarnation, SourceName>,
-    /// When the orphans were looked for, monotonic ns.
+    /// The time of the last look for the orphans, monotonic ns.
     looked: u64,
     /// Processes that were told to be silent.
     silent: HashSet<Incarnation>,
