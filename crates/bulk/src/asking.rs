@@ -90,14 +90,14 @@ pub(crate) fn answer(
 
 /// Encodes a state as JSON within the length limit. The last receivers of flows are left out first, then the last
 /// flows. The answer states the number left out.
-fn fitting(mut state: Value) -> String {
-    loop {
-        let text = state.to_string();
-        let halved = text.len() > ANSWER_LIMIT && ["sender", "receiver"].into_iter().any(|side| halve(&mut state[side]));
-        if !halved {
-            return text;
-        }
-    }
+fn fitting(state: Value) -> String {
+    fitted(state).to_string()
+}
+
+/// Shortens a state until its JSON is within the length limit.
+pub(crate) fn fitted(mut state: Value) -> Value {
+    while state.to_string().len() > ANSWER_LIMIT && ["sender", "receiver"].into_iter().any(|side| halve(&mut state[side])) {}
+    state
 }
 
 /// Leaves out half of the receivers of the largest flow, or half of the flows. Returns whether there was anything to

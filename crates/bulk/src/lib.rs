@@ -15,6 +15,7 @@
 //! | one sender, many receivers | [`distributor`] |
 //! | a multicast group, for all receivers at once | [`group`] |
 //! | senders and receivers on the bus; their states; reports of transfers | [`directory`], [`asking`], [`note`], [`transfers`] |
+//! | commands of others to a sender or a receiver | [`control`] |
 //! | settings of flows: the file of a site, the environment | [`settings`] |
 //! | the parameter of a file; directories of received files | [`file`], [`store`] |
 //! | waiting senders and receivers, and results of transfers | [`state`] |
@@ -64,6 +65,7 @@
 #![warn(missing_docs)]
 
 pub mod asking;
+pub mod control;
 pub mod directory;
 pub mod distributor;
 pub mod file;

@@ -85,6 +85,10 @@ pub struct SentFlowState {
     pub bytes: u64,
     /// The rate in bytes a second, over about the last second.
     pub rate: f64,
+    /// The limit of the rate in bytes a second, if any.
+    pub throttle: Option<f64>,
+    /// True if no data is sent until the flow is resumed.
+    pub paused: bool,
     /// The number of bytes that some receiver has not acknowledged.
     pub window: usize,
     /// The limit of these bytes.

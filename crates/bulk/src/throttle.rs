@@ -22,6 +22,16 @@ impl Throttle {
         Throttle { bytes_per_second: bytes_per_second.filter(|rate| *rate > 0.0 && rate.is_finite()), due: None }
     }
 
+    /// Sets another rate, which applies from the next byte on; `None` or zero means no limit.
+    pub fn set_rate(&mut self, bytes_per_second: Option<f64>) {
+        *self = Throttle::new(bytes_per_second);
+    }
+
+    /// Returns the limit in bytes a second.
+    pub fn rate(&self) -> Option<f64> {
+        self.bytes_per_second
+    }
+
     /// Accounts for bytes sent at `now`. Returns the time to sleep before the next.
     pub fn sent(&mut self, bytes: usize, now: Instant) -> Duration {
         let Some(rate) = self.bytes_per_second else { return Duration::ZERO };

@@ -28,6 +28,12 @@ pub enum SendError {
         /// The fate of each receiver.
         why: String,
     },
+    /// The transfer was cancelled from another thread or process ([`Flow::cancel`](super::Flow::cancel)).
+    #[error("flow '{flow}' was stopped by a command; end the transfer with stop, or give it up with reset")]
+    Cancelled {
+        /// The name of the flow.
+        flow: Name,
+    },
     /// The sender was closed.
     #[error("the sender was closed")]
     Closed,

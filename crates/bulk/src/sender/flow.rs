@@ -48,6 +48,7 @@ pub use settings::{Acknowledge, SendFlow, Slow};
 mod call;
 pub(super) mod core;
 mod members;
+mod pace;
 mod periodic;
 pub(super) mod settings;
 mod turn;
@@ -105,6 +106,9 @@ impl Flow {
             links: Vec::new(),
             group: outlet.map(GroupSender::new),
             throttle: Throttle::new(settings.throttle),
+            paces: 0,
+            paused: false,
+            cancelled: false,
             rate: Rate::new(),
             began: Instant::now(),
             start: 0,
@@ -198,7 +202,7 @@ impl Flow {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.ended {
+            if left.is_zero() || core.ended || core.cancelled {
                 return false;
             }
             self.inner.changed.wait_for(&mut core, left.min(TURN));
@@ -229,12 +233,18 @@ impl Flow {
         let (wanted, wait) = (inner.settings.receivers, inner.settings.connect_wait);
         // Not inside a call, so that the worker serves the connected receivers meanwhile.
         if wanted > 0 && !self.wait_for(wanted, wait) {
+            if inner.core.lock().cancelled {
+                return Err(self.was_cancelled());
+            }
             let refused = inner.core.lock().links.iter().filter_map(Link::refused).collect();
             return Err(SendError::NoReceiver { flow: self.name().clone(), wanted, here: self.connected(), refused });
         }
         let call = Call::begin(inner);
         let mut core = inner.core.lock();
         may_start(&mut core)?;
+        if core.cancelled {
+            return Err(self.was_cancelled());
+        }
         let header = core.numbering.start(parameter.len())?;
         core.began = Instant::now();
         core.start = header.sequence;
@@ -292,6 +302,7 @@ impl Flow {
         core.numbering.may_send()?;
         let mut rest = block;
         loop {
+            core = call.while_paused(core)?;
             let (mut header, taken) = core.numbering.data(rest.len())?;
             let last = taken == rest.len();
             let ask = last && inner.settings.acknowledge == Acknowledge::EverySend;
@@ -342,6 +353,7 @@ impl Flow {
         let mut core = self.inner.core.lock();
         if core.numbering.phase() == Phase::Data {
             let header = core.numbering.reset();
+            core.cancelled = false;
             // A closed sender has already ended the transfer.
             drop(call.push(core, Framed::new(header, Bytes::new(), false)));
         }
@@ -353,6 +365,7 @@ impl Flow {
         let call = Call::begin(inner);
         let mut core = inner.core.lock();
         let header = core.numbering.stop()?;
+        core.cancelled = false;
         core = call.push(core, Framed::new(header, Bytes::new(), false))?;
         if inner.settings.acknowledge != Acknowledge::Never {
             core = call.acknowledged(core, header.sequence)?;
@@ -376,6 +389,7 @@ impl Flow {
         let under_way = core.numbering.phase() == Phase::Data;
         let from = if under_way { core.start } else { core.window.end() };
         let header = core.numbering.reset();
+        core.cancelled = false;
         core.read();
         core.reset(Framed::new(header, Bytes::new(), false), from);
         core.write();
@@ -392,6 +406,8 @@ impl Flow {
             transfer: core.numbering.transfer(),
             bytes: core.numbering.offset(),
             rate: core.rate.per_second(now),
+            throttle: core.throttle.rate(),
+            paused: core.paused,
             window: core.window.bytes(),
             window_limit: core.window.limit(),
             waits: core.waits_since.map(|since| since.elapsed().as_secs_f64()),

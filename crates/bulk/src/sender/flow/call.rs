@@ -48,7 +48,7 @@ impl<'a> Call<'a> {
     ) -> Result<MutexGuard<'a, FlowCore>, SendError> {
         let (length, sequence) = (framed.bytes.len(), framed.header.sequence);
         // More of the block follows: one call of the kernel sends many short datagrams. A throttled flow has time for single ones.
-        let waits = framed.is_data() && !framed.header.has(END) && self.inner.settings.throttle.is_none();
+        let waits = framed.is_data() && !framed.header.has(END) && core.throttle.rate().is_none();
         let wire = framed.wire_len();
         let has_room = |core: &FlowCore| core.window.has_room(length);
         if !has_room(&core) {
@@ -100,9 +100,10 @@ impl<'a> Call<'a> {
     /// Waits for the throttle. Meanwhile receivers get signs of life and their backlog.
     pub(super) fn pause(&self, mut core: MutexGuard<'a, FlowCore>, time: Duration) -> MutexGuard<'a, FlowCore> {
         let until = Instant::now() + time;
+        let paces = core.paces;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.ended {
+            if left.is_zero() || core.ended || core.cancelled || core.paces != paces {
                 return core;
             }
             if left < SHORT_PAUSE {
@@ -114,6 +115,18 @@ impl<'a> Call<'a> {
                 core = self.inner.wait(core, left.min(TURN), false);
             }
         }
+    }
+
+    /// Waits while the flow is paused. Meanwhile receivers get signs of life and their backlog.
+    pub(super) fn while_paused(&self, mut core: MutexGuard<'a, FlowCore>) -> Result<MutexGuard<'a, FlowCore>, SendError> {
+        while core.paused && !core.ended && !core.cancelled {
+            core.pump(self.inner.session, self.inner.settings.resume);
+            core = self.inner.wait(core, TURN, false);
+        }
+        if core.cancelled {
+            return Err(SendError::Cancelled { flow: self.inner.settings.name.clone() });
+        }
+        if core.ended { Err(SendError::Closed) } else { Ok(core) }
     }
 
     /// Waits until all required receivers have finished with this frame. Receivers without progress for too long are
