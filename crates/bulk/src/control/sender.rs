@@ -15,13 +15,7 @@ use super::{
     question::{ControlCommand, ControlKind, ControlState, StartCommand, checked_rate, no_flow},
     serve::{self, Controllable},
 };
-use crate::{
-    Name, Sender,
-    asking::fitted,
-    open::spawn,
-    sender::Flow,
-    sending::Phase,
-};
+use crate::{Name, Sender, asking::fitted, open::spawn, sender::Flow, sending::Phase};
 
 /// The longest wait of a stop until the started work has ended.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -116,7 +110,10 @@ impl ControlledSender {
         };
         let mut runs = self.starter.runs.lock();
         if let Some(busy) = &runs.flow {
-            return Err(format!("flow '{}' is sending what an earlier start began; stop it first, or wait for its end", busy.name()));
+            return Err(format!(
+                "flow '{}' is sending what an earlier start began; stop it first, or wait for its end",
+                busy.name()
+            ));
         }
         if let Some(former) = runs.worker.take() {
             // It has ended; only its thread remains.

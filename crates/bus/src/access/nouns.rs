@@ -174,7 +174,7 @@ pub enum Resource {
 pub struct BadResource(pub String);
 
 /// Services of the bus that share a prefix with attributes and bulk streams.
-const SERVICES: [&str; 9] = [
+const SERVICES: [&str; 10] = [
     "event/list",
     "event/conf",
     "event/doctor",
@@ -182,6 +182,7 @@ const SERVICES: [&str; 9] = [
     "event/history",
     "event/archive",
     "event/refresh",
+    "bulk/control",
     "bulk/state",
     "bulk/transfers",
 ];
@@ -222,6 +223,10 @@ impl FromStr for Resource {
         }
         if let Some(name) = text.strip_prefix("event/") {
             return named(name, Resource::Attribute);
+        }
+        // The control of a sender or a receiver has its own rights.
+        if text.strip_prefix("bulk/control/").is_some_and(|name| !name.is_empty()) {
+            return Ok(Resource::Service(text.to_owned()));
         }
         if let Some(name) = text.strip_prefix("bulk/") {
             return named(name, Resource::Bulk);

@@ -6,6 +6,8 @@ use crate::{context::Context, failure::Outcome};
 
 pub mod choices;
 mod configured;
+pub mod control;
+mod obeying;
 mod offer;
 pub mod recv;
 pub mod relay;
@@ -24,6 +26,7 @@ pub enum Bulk {
     Recv(recv::Recv),
     Relay(relay::Relay),
     Stat(stat::Stat),
+    Control(control::Control),
 }
 
 impl Bulk {
@@ -33,6 +36,7 @@ impl Bulk {
             Bulk::Recv(recv) => recv.run(context),
             Bulk::Relay(relay) => relay.run(context),
             Bulk::Stat(stat) => stat.run(context),
+            Bulk::Control(control) => control.run(context),
         }
     }
 }

@@ -9,6 +9,7 @@ use beside::{Beside, content, files, history, last, send};
 
 pub mod beside;
 mod configured;
+mod control;
 mod multicast;
 mod relay;
 

@@ -16,4 +16,6 @@ pub(super) const BOUNDS: &[Bound] = &[
     bound("time a lost datagram is asked for (`repair`)", Other("1 s"), "it is lost, reported at both ends with its bytes"),
     bound("time a transfer with a broken connection is kept (`resume`)", Other("30 s"), "it ends incomplete at both ends"),
     bound("senders of a receiver (`connections`)", Other("64"), "further ones are rejected, counted and reported"),
+    bound("commands that an offer of `bulk/control` carries out at once", Other("16"), "further ones are refused"),
+    bound("wait of a stop for the work that a start began", Other("5 s"), "the answer says that it is still active"),
 ];

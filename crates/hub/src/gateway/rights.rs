@@ -25,6 +25,13 @@ pub(super) fn of_question(service: &str, question: &[u8]) -> Vec<(Verb, Resource
             let names = json.get("names").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
             names.map(|name| (Verb::Read, Resource::Attribute(name.to_owned()))).collect()
         }
+        // Each offer has its own rights. A list shows no more than names.
+        "bulk/control" if has("name") => {
+            let is_state = json.get("do").is_none_or(|command| command == "state");
+            let verb = if is_state { Verb::Read } else { Verb::Set };
+            vec![(verb, Resource::Service(format!("bulk/control/{}", text("name"))))]
+        }
+        "bulk/control" => on_service(Verb::Read),
         "log/status" | "log/offsets" | "log/keeps" | "log/levels" | "log/spool" | "event/list" | "event/conf"
         | "event/doctor" | "hub/roles" | "site/host" | "bulk/state" | "bulk/transfers" => on_service(Verb::Read),
         _ if service.starts_with("hub/metrics/") || service.starts_with("log/spool-taken/") => on_service(Verb::Read),
@@ -52,6 +59,13 @@ mod tests {
         assert_eq!(verbs("log/levels", ""), [Verb::Read]);
         assert_eq!(verbs("event/conf", r#"{"pattern":"a/*","set":{"polled_ms":1}}"#), [Verb::Read, Verb::Set]);
         assert_eq!(verbs("event/get", r#"{"names":["a/b/c/d","a/b/c/e"]}"#), [Verb::Read, Verb::Read]);
+        assert_eq!(verbs("bulk/control", ""), [Verb::Read]);
+        assert_eq!(verbs("bulk/control", r#"{"name":"corr"}"#), [Verb::Read]);
+        for (command, verb) in [("\"state\"", Verb::Read), (r#"{"stop":{}}"#, Verb::Set), ("\"close\"", Verb::Set)] {
+            let question = format!(r#"{{"name":"corr","do":{command}}}"#);
+            let wanted = of_question("bulk/control", question.as_bytes());
+            assert_eq!(wanted, [(verb, Resource::Service("bulk/control/corr".to_owned()))]);
+        }
         assert_eq!(verbs("mount/position", ""), [Verb::Query]);
         assert_eq!(verbs("event/refresh/x", "{}"), [Verb::Admin]);
     }

@@ -38,6 +38,11 @@ impl Flow {
         runs
     }
 
+    /// Returns true after a cancel, until the transfer has ended.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.core.lock().cancelled
+    }
+
     /// Cancels also a transfer that was not started yet, or withdraws that.
     pub(crate) fn set_cancelled(&self, cancelled: bool) {
         self.inner.core.lock().cancelled = cancelled;

@@ -6,7 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::Ordering,
-        mpsc::{Receiver as Heard, RecvTimeoutError, sync_channel},
+        mpsc::{Receiver as Heard, RecvTimeoutError, SyncSender, sync_channel},
     },
     time::{Duration, Instant},
 };
@@ -16,7 +16,8 @@ use indicatif::{DecimalBytes, ProgressBar};
 use parking_lot::Mutex;
 use serde_json::json;
 use tampu_bulk::{
-    Name, Receiver, asking, directory,
+    Name, Receiver,
+    control::{self, ControlledReceiver, OpenCommand},
     handler::Handler,
     receiver::{FlowSettings, Identity, ReceiverSettings},
     settings::Direction,
@@ -83,6 +84,9 @@ pub struct Recv {
     /// Take files whose names begin with a dot
     #[arg(long)]
     dotfiles: bool,
+    /// Let others close and open the receiver under this name: tampu bulk control
+    #[arg(long, value_name = "NAME")]
+    control: Option<Name>,
     /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
@@ -94,6 +98,37 @@ pub struct Recv {
     process: String,
     #[command(flatten)]
     file: FromFile,
+}
+
+/// Everything that opens the receiver, once or several times.
+struct Opening {
+    own: Vec<FlowSettings>,
+    settings: ReceiverSettings,
+    identity: Identity,
+    stream: Name,
+    store: Arc<Store>,
+    running: Table,
+    news: SyncSender<News>,
+}
+
+impl Opening {
+    fn open(&self, command: &OpenCommand) -> Result<Receiver, String> {
+        let names: Vec<Name> = self.own.iter().map(|flow| flow.name.clone()).collect();
+        let chosen = command.choose(&names)?;
+        let handlers = self.own.iter().filter(|flow| chosen.contains(&&flow.name)).map(|flow| {
+            let taking = Taking {
+                store: self.store.clone(),
+                stream: self.stream.clone(),
+                flow: flow.name.clone(),
+                running: self.running.clone(),
+                news: self.news.clone(),
+                current: None,
+            };
+            Ok((command.narrow(flow.clone())?, Box::new(taking) as Box<dyn Handler>))
+        });
+        let handlers = handlers.collect::<Result<_, String>>()?;
+        Receiver::open(self.identity.clone(), self.stream.clone(), self.settings.clone(), handlers).map_err(|why| why.to_string())
+    }
 }
 
 /// Totals of the received data.
@@ -117,7 +152,7 @@ impl Recv {
         let (tell, heard) = sync_channel(NEWS);
         let running = Table::new(Mutex::default());
         let store = Arc::new(store);
-        let handler = |flow: &Name| -> Result<(FlowSettings, Box<dyn Handler>), Failure> {
+        let settings_of = |flow: &Name| {
             let default = FlowSettings {
                 checked: true,
                 // A disk that writes back may block a call for long; the transfer is not at fault.
@@ -125,32 +160,31 @@ impl Recv {
                 callback_average_limit: Duration::from_secs(1),
                 ..FlowSettings::new(flow.clone())
             };
-            let settings = self.carrying.apply_to_taken(file.of(&stream, flow, Direction::Recv), default)?;
-            let taking = Taking {
-                store: store.clone(),
-                stream: stream.clone(),
-                flow: flow.clone(),
-                running: running.clone(),
-                news: tell.clone(),
-                current: None,
-            };
-            Ok((settings, Box::new(taking)))
+            self.carrying.apply_to_taken(file.of(&stream, flow, Direction::Recv), default)
         };
+        let own: Vec<FlowSettings> = flows.iter().map(settings_of).collect::<Result<_, _>>()?;
         let place = self.taking.place(&file, &stream, &flows)?;
         let settings = ReceiverSettings { resume: self.resume, ..place };
-        let handlers = flows.iter().map(handler).collect::<Result<_, _>>()?;
-        let receiver = Receiver::open(Identity::of(&participant), stream.clone(), settings, handlers);
-        let receiver = Arc::new(receiver.map_err(|error| failed(&error))?);
-        let announced = directory::announce(&participant, &receiver).map_err(|error| failed(&error))?;
-        let serving = asking::serve_receiver(&participant, &receiver).map_err(|error| failed(&error))?;
-        drop(tell);
-        self.greet(&receiver, &flows)?;
+        let opening = Opening { own, settings, identity: Identity::of(&participant), stream, store, running, news: tell };
+        let (stream, running) = (opening.stream.clone(), opening.running.clone());
+        let controlled = ControlledReceiver::new(&participant, stream, move |command| opening.open(command));
+        controlled.open(&OpenCommand::default()).map_err(Failure::Failed)?;
+        let offer = self.control.clone().map(|name| control::offer_receiver(&participant, name, &controlled)).transpose();
+        let offer = offer.map_err(|error| failed(&error))?;
+        if let Some(receiver) = controlled.receiver() {
+            self.greet(&receiver, &flows)?;
+        }
         let mut showing =
             Showing { asked: &self, running, bar: progress::hidden(), totals: Totals::default(), began: Instant::now() };
         showing.follow(&heard, context)?;
         // No new sender is accepted; transfers under way end and are reported.
-        drop((announced, serving));
-        showing.part(&receiver, &heard, context)?;
+        drop(offer);
+        let receiver = controlled.retire();
+        if let Some(receiver) = &receiver {
+            showing.part(receiver, &heard, context)?;
+        }
+        // It holds an end of the queue of news.
+        drop(controlled);
         let closing = std::thread::spawn(move || drop(receiver));
         showing.rest(&heard)?;
         // The receiver has reported everything; only its threads remain.

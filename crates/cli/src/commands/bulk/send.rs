@@ -1,6 +1,7 @@
 //! `tampu bulk send`.
 
 use std::{
+    cell::Cell,
     io::Write,
     path::PathBuf,
     sync::Arc,
@@ -11,7 +12,7 @@ use clap::Args;
 use indicatif::DecimalBytes;
 use serde_json::json;
 use tampu_bulk::{
-    Name, Sender, asking,
+    Name, Sender, asking, control,
     directory::{self, Following, Teller},
     receiver::Identity,
     sender::{Flow, SendFlow},
@@ -21,9 +22,10 @@ use tampu_types::units::{parse_duration, parse_size};
 
 use super::{
     configured::{self, CarryingArgs, FromFile, GivingArgs},
+    obeying::{self, ObeyingArgs, Orders},
     offer::{Offer, Offers},
     report::{event, rate},
-    sending::{Sent, Way},
+    sending::{STOPPED, Sent, Way},
     waiting,
     watch::Watch,
 };
@@ -41,6 +43,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu bulk send dump.bin --stream correlator --flow spectra --param uid://A002/X1\n  \
     tampu bulk send run7/ --stream files --continue --throttle 50MB\n  acquire | tampu bulk send - --stream files --param live\n  \
+    tampu bulk send run7/ --stream files --control correlator --on-start\n  \
     tampu bulk send dump.bin --stream correlator --multicast 239.255.7.1:4711 --interface 10.0.0.5")]
 pub struct Send {
     /// Files and directories; - is standard input
@@ -77,6 +80,8 @@ pub struct Send {
     /// Size of a block
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_size)]
     block: u64,
+    #[command(flatten)]
+    obeying: ObeyingArgs,
     /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
@@ -112,6 +117,7 @@ impl Send {
         {
             return Err(Failure::Usage("standard input can be sent once".to_owned()));
         }
+        obeying::check(&offers, self.obeying.on_start).map_err(|why| Failure::Usage(why.to_owned()))?;
         let file = self.file.load()?;
         let stream = configured::stream(self.stream.as_ref(), &file, Direction::Send)?;
         let name = configured::flow(self.flow.as_ref(), &file, &stream, Direction::Send)?;
@@ -129,9 +135,16 @@ impl Send {
             eprintln!("tampu: {}", printable(bad));
         }
         let mut totals = Totals { failed: offers.bad.len() as u64, ..Totals::default() };
-        waiting::wait(flow, &following, flow.settings().receivers, self.wait, context)?;
+        let (controlled, orders) = obeying::controlled(&sender, self.obeying.on_start);
+        let offer = self.obeying.control.clone().map(|name| control::offer_sender(&participant, name, &controlled)).transpose();
+        let _offer = offer.map_err(|error| failed(&error))?;
+        if orders.is_none() {
+            waiting::wait(flow, &following, flow.settings().receivers, self.wait, context)?;
+        }
         let begun = Instant::now();
         let bar = match offers.total() {
+            // Nobody knows how much the starts will send.
+            _ if orders.is_some() => progress::hidden(),
             Some(total) => progress::bytes(total.saturating_mul(self.loops), "sending"),
             None => progress::bytes_without_end("sending"),
         };
@@ -145,16 +158,53 @@ impl Send {
             block: self.block as usize,
             parameter: &self.parameter,
             go_on: self.go_on,
+            stopped: Cell::new(false),
         };
-        self.send_all(&way, &offers.found, &following, &mut totals, context)?;
+        match orders {
+            Some(orders) => self.obey(&way, &orders, &following, &mut totals, context)?,
+            None => self.send_all(&way, &offers.found, &following, &mut totals, context)?,
+        }
+        let stopped = way.stopped.get();
         drop(watch);
         bar.finish_and_clear();
         self.end(&totals, flow, begun.elapsed().as_secs_f64())?;
         match (totals.failed, context.interrupt.asked()) {
+            // Starts report their failures to those who asked for them.
+            _ if self.obeying.on_start => Ok(()),
+            (_, false) if stopped => Err(Failure::Failed(STOPPED.to_owned())),
             (0, false) => Ok(()),
             (_, true) => Err(Failure::Failed("interrupted".to_owned())),
             (failed, _) => Err(Failure::Failed(format!("{failed} of {} were not sent, or not to all", totals.files + failed))),
         }
+    }
+
+    /// Sends at each start that others ask for.
+    fn obey(&self, way: &Way<'_>, orders: &Orders, following: &Following, totals: &mut Totals, context: &Context) -> Outcome {
+        eprintln!("tampu: waiting for starts of '{}'", self.obeying.control.as_ref().map_or("", Name::as_str));
+        if self.json {
+            say(&event(
+                "offered",
+                json!({"control": self.obeying.control, "stream": way.flow.stream(), "flow": way.flow.name()}),
+            ))?;
+        }
+        while let Some(order) = orders.next(&context.interrupt) {
+            // Files may have come since the last start.
+            let chosen = order.choose(Offers::of(&self.files, self.follow_links).found);
+            let parameter = if order.parameter.is_empty() { self.parameter.clone() } else { order.parameter.clone() };
+            let way = Way { parameter: &parameter, stopped: Cell::new(false), ..*way };
+            let failed = totals.failed;
+            let result = match chosen {
+                Ok(offers) => self.send_all(&way, &offers, following, totals, context).map(|()| None)?,
+                Err(why) => Some(why),
+            };
+            order.ended(match result {
+                Some(why) => Err(why),
+                None if way.stopped.get() => Err(STOPPED.to_owned()),
+                None if totals.failed > failed => Err(format!("{} were not sent, or not to all", totals.failed - failed)),
+                None => Ok(()),
+            });
+        }
+        Ok(())
     }
 
     fn send_all(
@@ -173,10 +223,11 @@ impl Send {
             if missing && let Err(failure) = waiting::wait(way.flow, following, wanted, self.wait, context) {
                 totals.failed += all - count as u64;
                 eprintln!("tampu: {}", failure.text().unwrap_or_default());
+                way.stopped.set(way.flow.is_cancelled());
                 return Ok(());
             }
             self.send(way, offer, totals)?;
-            if context.interrupt.asked() {
+            if context.interrupt.asked() || way.stopped.get() {
                 return Ok(());
             }
         }

@@ -1,6 +1,7 @@
 //! One file, or standard input, as one transfer.
 
 use std::{
+    cell::Cell,
     fs::{File, Metadata},
     io::{self, Read, Seek, SeekFrom},
     time::{Instant, UNIX_EPOCH},
@@ -23,6 +24,9 @@ use crate::interrupt::Interrupt;
 /// Time after the end of a pipe in which the interrupt that ended it may still arrive.
 const AFTERMATH: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// The reason of a transfer that a command has ended.
+pub const STOPPED: &str = "stopped by a command";
+
 /// Destination of transfers and their observer.
 pub struct Way<'a> {
     pub flow: &'a Flow,
@@ -36,6 +40,8 @@ pub struct Way<'a> {
     pub parameter: &'a str,
     /// True if data that receivers already have is skipped.
     pub go_on: bool,
+    /// True after a command has stopped a transfer: nothing more is sent.
+    pub stopped: Cell<bool>,
 }
 
 /// A transfer that took place.
@@ -72,7 +78,7 @@ impl Way<'_> {
     /// Sends one item.
     pub fn send(&self, offer: &Offer) -> Result<Sent, NotSent> {
         let mut source = self.open(offer)?;
-        let started = self.flow.start(&source.label)?;
+        let started = self.flow.start(&source.label).inspect_err(|error| self.note_stop(error))?;
         let began = Instant::now();
         self.tell(started.transfer, None);
         self.watch.on(Now { name: offer.shown(), total: source.size, runs: true });
@@ -83,11 +89,20 @@ impl Way<'_> {
             self.give_up(began, &error.to_string());
             return Err(error.into());
         }
+        if let Err(NotSent::Send(error @ SendError::Cancelled { .. })) = &went {
+            self.note_stop(error);
+            // A pipe has no announced length: its data ends here, in order.
+            if source.size.is_some() {
+                self.give_up(began, STOPPED);
+                return Err(io::Error::other(STOPPED).into());
+            }
+        }
         let report = self.flow.stop().inspect_err(|error| self.give_up(began, &error.to_string()))?;
         self.tell(started.transfer, Some(&report));
         let why = match went {
             Ok(()) if report.complete() => None,
             Ok(()) => Some(reasons(&report)),
+            Err(NotSent::Send(SendError::Cancelled { .. })) => Some(STOPPED.to_owned()),
             Err(error) => Some(error.to_string()),
         };
         let remarks = remarks(&report);
@@ -155,6 +170,12 @@ impl Way<'_> {
         match source.size {
             Some(size) if done < size => Err(io::Error::other(format!("it had {size} bytes and has only {done} now")).into()),
             _ => Ok(()),
+        }
+    }
+
+    fn note_stop(&self, error: &SendError) {
+        if matches!(error, SendError::Cancelled { .. }) {
+            self.stopped.set(true);
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tampu_bulk::{directory::Following, sender::Flow, state::LinkStatus};
 
+use super::sending::STOPPED;
 use crate::{
     context::Context,
     failure::{Failure, Outcome},
@@ -31,6 +32,10 @@ pub fn wait(flow: &Flow, following: &Following, receivers: usize, most: Duration
         }
         let here = flow.connected();
         let what = if receivers == 1 { "receiver".to_owned() } else { format!("{receivers} receivers, {here} are here") };
+        if flow.is_cancelled() {
+            bar.finish_and_clear();
+            return Err(Failure::Failed(STOPPED.to_owned()));
+        }
         if context.interrupt.asked() {
             bar.finish_and_clear();
             return Err(Failure::Failed("interrupted".to_owned()));
