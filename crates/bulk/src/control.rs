@@ -54,7 +54,7 @@ mod receiver;
 mod sender;
 mod serve;
 
-pub use call::{ControlError, command, list};
+pub use call::{ControlError, command, command_json, list};
 pub use question::{
     CONTROL, ControlCommand, ControlKind, ControlQuestion, ControlState, FASTEST, OpenCommand, SLOWEST, StartCommand,
 };

@@ -13,6 +13,8 @@ create_exception!(tampu, BulkError, TampuError, "A failure of bulk data. `flow` 
 create_exception!(tampu, NoReceiver, BulkError, "A transfer needs more receivers than are connected.");
 create_exception!(tampu, NobodyLeft, BulkError, "All receivers of a transfer are gone, or do not want it.");
 create_exception!(tampu, WrongOrder, BulkError, "The call is not possible now: data before a start, a second stop.");
+create_exception!(tampu, Cancelled, BulkError, "A command of another program has stopped the transfer.");
+create_exception!(tampu, NotOffered, BulkError, "No program offers the control, or none has answered in time.");
 create_exception!(tampu, Closed, BulkError, "The sender or receiver was closed.");
 create_exception!(tampu, CannotListen, BulkError, "A receiver cannot have the address it shall listen at.");
 create_exception!(tampu, Denied, BulkError, "The access rules of the site keep this program from the stream.");
@@ -24,6 +26,8 @@ pub enum Kind {
     NoReceiver,
     NobodyLeft,
     WrongOrder,
+    Cancelled,
+    NotOffered,
     Closed,
     CannotListen,
     Denied,
@@ -36,6 +40,8 @@ pub fn raise(kind: Kind, text: String, flow: Option<&str>, addresses: Vec<String
         Kind::NoReceiver => NoReceiver::new_err(text),
         Kind::NobodyLeft => NobodyLeft::new_err(text),
         Kind::WrongOrder => WrongOrder::new_err(text),
+        Kind::Cancelled => Cancelled::new_err(text),
+        Kind::NotOffered => NotOffered::new_err(text),
         Kind::Closed => Closed::new_err(text),
         Kind::CannotListen => CannotListen::new_err(text),
         Kind::Denied => Denied::new_err(text),
@@ -65,6 +71,7 @@ pub fn of_sending(error: &SendError, flow: &Flow) -> PyErr {
         SendError::Misuse(_) => Kind::WrongOrder,
         SendError::NoReceiver { .. } => Kind::NoReceiver,
         SendError::NobodyLeft { .. } => Kind::NobodyLeft,
+        SendError::Cancelled { .. } => Kind::Cancelled,
         SendError::Closed => Kind::Closed,
     };
     let name = flow.name().as_str();

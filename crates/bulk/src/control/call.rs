@@ -30,6 +30,9 @@ pub enum ControlError {
         /// The names of these programs on the bus.
         sources: Vec<String>,
     },
+    /// The command is no valid JSON of a command.
+    #[error("the command: {0}; spec/bulk-control.md has the commands")]
+    Unreadable(String),
     /// The program was not reached, or refused.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -40,7 +43,7 @@ impl ControlError {
     pub fn is_unreachable(&self) -> bool {
         match self {
             ControlError::Missing { .. } => true,
-            ControlError::Several { .. } => false,
+            ControlError::Several { .. } | ControlError::Unreadable(_) => false,
             ControlError::Call(error) => error.is_unreachable(),
         }
     }
@@ -89,4 +92,21 @@ pub fn command(
     };
     let question = ControlQuestion { name: Some(name.clone()), process: Some(process), command };
     Ok(call_json(participant, CONTROL, &question, timeout)?.first().json()?)
+}
+
+/// Sends a command as JSON, and returns the state as JSON; for other languages. Without a name it returns the list of offers,
+/// and without a command the state.
+pub fn command_json(
+    participant: &Participant,
+    name: Option<&Name>,
+    asked: Option<&str>,
+    timeout: Duration,
+) -> Result<String, ControlError> {
+    let unreadable = |why: serde_json::Error| ControlError::Unreadable(why.to_string());
+    let asked = asked.map(serde_json::from_str).transpose().map_err(unreadable)?.unwrap_or_default();
+    match name {
+        Some(name) => serde_json::to_string(&command(participant, name, asked, timeout)?).map_err(unreadable),
+        None if asked == ControlCommand::State => serde_json::to_string(&list(participant, timeout)?).map_err(unreadable),
+        None => Err(ControlError::Unreadable("it needs the name of an offer".to_owned())),
+    }
 }

@@ -30,6 +30,8 @@ struct Openings {
     open: Option<OpenReceiver>,
     starts: u64,
     failure: Option<String>,
+    /// True if it is opened no more.
+    ended: bool,
 }
 
 /// A receiver that opens and closes by command. It is closed at first.
@@ -61,9 +63,14 @@ impl ControlledReceiver {
     pub fn open(&self, command: &OpenCommand) -> Result<(), String> {
         // Two commands do not open it twice.
         let mut on_open = self.on_open.lock();
-        if self.openings.lock().open.is_some() {
+        let openings = self.openings.lock();
+        if openings.ended {
+            return Err("its program is ending".to_owned());
+        }
+        if openings.open.is_some() {
             return Err("it is open already; close it first".to_owned());
         }
+        drop(openings);
         let opened = on_open(command).and_then(|receiver| self.on_the_bus(receiver));
         let mut openings = self.openings.lock();
         openings.failure = opened.as_ref().err().cloned();
@@ -91,9 +98,22 @@ impl ControlledReceiver {
         self.openings.lock().open.as_ref().map(|open| open.receiver.clone())
     }
 
-    /// Withdraws its announcement, so that no new sender comes, and returns the receiver, which closes when it is dropped.
+    /// Closes it, and refuses to open it again. Commands that are being carried out may still hold it.
+    pub fn end(&self) {
+        // After an opening that is under way.
+        let on_open = self.on_open.lock();
+        self.openings.lock().ended = true;
+        drop(on_open);
+        self.close();
+    }
+
+    /// Withdraws its announcement, so that no new sender comes, and returns the receiver, which closes when it is dropped. It
+    /// is not opened again.
     pub fn retire(&self) -> Option<Arc<Receiver>> {
-        let open = self.openings.lock().open.take();
+        let mut openings = self.openings.lock();
+        openings.ended = true;
+        let open = openings.open.take();
+        drop(openings);
         open.map(|open| open.receiver)
     }
 }

@@ -46,9 +46,11 @@ struct Runs {
     worker: Option<JoinHandle<()>>,
     starts: u64,
     failure: Option<String>,
+    /// True if no further start is carried out.
+    ended: bool,
 }
 
-/// A sender that obeys commands from outside. When it is dropped, work that a start began is cancelled and waited for.
+/// A sender that obeys commands from outside. When it is dropped, it ends as by [`ControlledSender::end`].
 pub struct ControlledSender {
     sender: Arc<Sender>,
     starter: Arc<Starter>,
@@ -88,6 +90,22 @@ impl ControlledSender {
         (runs.starts, runs.flow.is_some())
     }
 
+    /// Cancels the work that a start began, waits for its end, and refuses further starts. Commands that are being carried
+    /// out may still hold the sender.
+    pub fn end(&self) {
+        let mut runs = self.starter.runs.lock();
+        runs.ended = true;
+        if let Some(flow) = &runs.flow {
+            flow.set_cancelled(true);
+        }
+        let worker = runs.worker.take();
+        drop(runs);
+        // The callback itself may hold the last reference.
+        if let Some(worker) = worker.filter(|worker| worker.thread().id() != std::thread::current().id()) {
+            let _ = worker.join();
+        }
+    }
+
     fn names(&self) -> Vec<Name> {
         self.sender.flows().iter().map(|flow| flow.name().clone()).collect()
     }
@@ -109,6 +127,9 @@ impl ControlledSender {
             _ => return Err(format!("it has several flows; name one of {}", quoted(&self.names()))),
         };
         let mut runs = self.starter.runs.lock();
+        if runs.ended {
+            return Err("its program is ending".to_owned());
+        }
         if let Some(busy) = &runs.flow {
             return Err(format!(
                 "flow '{}' is sending what an earlier start began; stop it first, or wait for its end",
@@ -219,15 +240,6 @@ impl Controllable for ControlledSender {
 
 impl Drop for ControlledSender {
     fn drop(&mut self) {
-        let mut runs = self.starter.runs.lock();
-        if let Some(flow) = &runs.flow {
-            flow.set_cancelled(true);
-        }
-        let worker = runs.worker.take();
-        drop(runs);
-        // The callback itself may hold the last reference.
-        if let Some(worker) = worker.filter(|worker| worker.thread().id() != std::thread::current().id()) {
-            let _ = worker.join();
-        }
+        self.end();
     }
 }

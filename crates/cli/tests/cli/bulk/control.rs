@@ -136,7 +136,7 @@ fn a_receiver_is_closed_and_opened_by_other_processes() {
 #[test]
 fn commands_need_the_right_to_set_and_the_rules_of_the_host_decide() {
     let site = Site::new();
-    let _hub = site.hub(&["--roles", "node"]);
+    let _hub = site.hub(&["--roles", "node,book"]);
     let _receiver = Beside::receiver(&site, &["--control", "archive"]);
     let said = site.tampu(&["access", "explain", "key", "set", "bulk/control/archive"]);
     assert!(said.code == 1 && said.out.contains("do not administer"), "closed to others by default: {said:?}");
