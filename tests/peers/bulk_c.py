@@ -125,6 +125,117 @@ def given_up(place, compiled, recv):
     check(f"what is reset or closed under way is over: {told}", told == [("incomplete", "it was reset"), ("incomplete", "it was closed")])
 
 
+OBEYS = """
+#include <cstdio>
+#include <string>
+#include "tampu_bulk.hpp"
+using namespace tampu::bulk;
+struct Counts : Callback {
+    unsigned long bytes = 0;
+    void start(const Start &) override { bytes = 0; }
+    void data(const Piece &piece) override { bytes += piece.length; }
+    void stop(const End &end) override { std::printf("stop %lu %s\\n", bytes, end.complete ? "complete" : "incomplete"); }
+};
+int main() {
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    const auto me = Participant::join("CORR/OBEYS");
+    Sender sender(me, "obedient", {{"spectra"}});
+    sender.follow();
+    const ControlledFlow controlled(sender.flow("spectra"), "corr", [](Flow &flow, const StartOrder &order) {
+        std::printf("start %s file '%s'\\n", order.parameter.c_str(), order.file.c_str());
+        if (!order.file.empty()) {
+            throw std::runtime_error("no file is offered");
+        }
+        const std::string block(100000, 'x');
+        flow.start(order.parameter);
+        for (int count = 0; order.parameter == "forever" || count < 10; ++count) {
+            flow.send(block.data(), block.size());
+        }
+        flow.stop();
+    });
+    Counts counts;
+    tampu_bulk_handler handler = {};
+    handler.context = &counts;
+    handler.data = [](void *context, const tampu_bulk_piece *piece) { return static_cast<Counts *>(context)->data(*piece), 0; };
+    handler.stop = [](void *context, const tampu_bulk_end *end) { return static_cast<Counts *>(context)->stop(*end), 0; };
+    tampu_bulk_control *receiver =
+        tampu_bulk_control_receiver(me.get(), "taker", "obedient", "spectra", nullptr, nullptr, &handler, sizeof handler);
+    std::puts(receiver == nullptr ? tampu_bulk_last_error() : "offered");
+    std::getchar();
+    return tampu_bulk_control_end(receiver);
+}
+"""
+COMMANDS = """
+#include <stdio.h>
+#include "tampu_bulk.h"
+static void told(const char *what, int result) {
+    printf("%s %d %s\\n", what, result, result != 0 ? tampu_bulk_last_error() : "");
+}
+int main(void) {
+    tampu_bulk_participant *me = tampu_bulk_join("OPERATOR");
+    int found = 1;
+    while (found != 0) {
+        found = tampu_bulk_control_open(me, "taker", 60000);
+    }
+    told("pace", tampu_bulk_control_pace(me, "corr", "spectra", 1e9, 60000));
+    told("wrong pace", tampu_bulk_control_pace(me, "corr", NULL, 5, 60000));
+    told("pause", tampu_bulk_control_pause(me, "corr", NULL, 60000));
+    told("start", tampu_bulk_control_start(me, "corr", NULL, "uid://A002/X1", NULL, 60000));
+    told("again", tampu_bulk_control_start(me, "corr", NULL, NULL, NULL, 60000));
+    told("resume", tampu_bulk_control_resume(me, "corr", "", 60000));
+    told("nobody", tampu_bulk_control_stop(me, "other", NULL, 1000));
+    char *state = tampu_bulk_control_ask(me, "taker", NULL, 60000);
+    printf("state %s\\n", state);
+    tampu_bulk_control_free(state);
+    told("unreadable", tampu_bulk_control_ask(me, "taker", "{\\"explode\\":{}}", 60000) == NULL);
+    tampu_bulk_leave(me);
+    return 0;
+}
+"""
+
+
+def controlled(place, compiled):
+    """A sender and a receiver in C++ obey a program in C and the command."""
+    paths = []
+    for name, code, language in (("obeys.cpp", OBEYS, CXX), ("commands.c", COMMANDS, C)):
+        source = os.path.join(compiled.directory.name, name)
+        pathlib.Path(source).write_text(code)
+        paths.append(compiled.compile(language, source))
+    obeys = subprocess.Popen([paths[0]], env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    place.processes.append(obeys)
+    check("a sender and a receiver are offered", obeys.stdout.readline() == "offered\n")
+    said = subprocess.run([paths[1]], env=place.environment, stdout=subprocess.PIPE, text=True, timeout=120, check=False).stdout.splitlines()
+    for at, (begin, within) in enumerate((
+        ("pace 0", ""), ("wrong pace -1 ", "invalid rate of 5 bytes/s"), ("pause 0", ""), ("start 0", ""),
+        ("again -1 ", "flow 'spectra' is sending what an earlier start began"), ("resume 0", ""),
+        ("nobody 1 ", "no program offers the control 'other'; there are 'corr', 'taker'"), ("state {", '"kind":"receiver"'),
+        ("unreadable 1 ", "unknown variant `explode`"),
+    )):
+        line = said[at] if at < len(said) else "-"
+        check(f"a command from C: {line[:90]}", line.startswith(begin) and within in line)
+    check("the start has arrived", obeys.stdout.readline() == "start uid://A002/X1 file ''\n")
+    check("its data, too", obeys.stdout.readline() == "stop 1000000 complete\n")
+
+    def state(*arguments):
+        return json.loads(place.run("bulk", "control", *arguments, "--json").stdout)
+
+    until("the start has ended", lambda: not state("state", "corr")["active"])
+    state("start", "corr", "x.bin")
+    check("a file is named", obeys.stdout.readline() == "start  file 'x.bin'\n")
+    until("the exception is the failure", lambda: state("state", "corr")["failure"] == "no file is offered")
+    state("start", "corr", "--parameter", "forever")
+    check("another start", obeys.stdout.readline() == "start forever file ''\n")
+    until("data flows", lambda: state("state", "corr")["report"]["sender"]["flows"][0]["bytes"] > 1_000_000)
+    stopped = state("stop", "corr")
+    check(f"it is stopped: {stopped['failure']}", not stopped["active"] and "was stopped by a command" in stopped["failure"])
+    check("what was open is given up", obeys.stdout.readline().endswith(" incomplete\n"))
+    check("the receiver is closed and opened", not state("close", "taker")["active"] and state("open", "taker", "--checksum", "on")["active"])
+    denied = place.run("bulk", "control", "open", "taker", check=False)
+    check("and open once", denied.returncode == 1 and "it is open already; close it first" in denied.stderr)
+    obeys.communicate("\n", timeout=60)
+    check("it ends well", obeys.returncode == 0)
+
+
 CONFIGURED = """
 [collector]
 keep_days = 9
@@ -225,6 +336,7 @@ def main():
         until("the hub has heard of the transfers", lambda: heard().count("uid://A002/X1") >= 2)
         check("the hub has heard of the transfers", True)
         given_up(place, compiled, programs[1])
+        controlled(place, compiled)
     finally:
         place.close()
 

@@ -354,6 +354,63 @@ int32_t tampu_bulk_receiver_part(const tampu_bulk_receiver *receiver, uint32_t t
  * failed, because a callback called this. NULL is allowed. */
 int32_t tampu_bulk_receiver_close(tampu_bulk_receiver *receiver);
 
+/* ---- Control by other programs ---- */
+
+/* A sender or a receiver that others may control under a name, with `tampu bulk control` or the functions below. The rules of this
+ * host decide about each command; by default only the user of this host may give one. docs/bulk.md describes the commands. */
+typedef struct tampu_bulk_control tampu_bulk_control;
+
+/* Sends what a start wants, with the functions above: start, send, stop. `file` is NULL if the caller names none. Called in a thread
+ * of the library, one call at a time. After a stop, tampu_bulk_send fails: the function then ends the transfer with tampu_bulk_stop or
+ * tampu_bulk_reset. It returns 0, or another number after tampu_bulk_explain. A transfer that it leaves open is aborted. */
+typedef int32_t (*tampu_bulk_start_call)(void *context, const tampu_bulk_sender *sender, const char *parameter, const char *file);
+
+/* Offers the control of a sender. With `start` NULL, others may pace, pause, resume and stop it, and not start it. The sender must
+ * stay open until the offer is ended. NULL on failure. */
+tampu_bulk_control *tampu_bulk_control_sender(const tampu_bulk_sender *sender, const char *name, tampu_bulk_start_call start,
+                                              void *context);
+
+/* Offers the control of a receiver, which the library opens and closes. It is closed at first. The arguments are those of
+ * tampu_bulk_receiver_open; a command may demand more protection and checksums. NULL on failure. */
+tampu_bulk_control *tampu_bulk_control_receiver(const tampu_bulk_participant *participant, const char *name, const char *stream,
+                                                const char *flow, const char *listen, const char *announce,
+                                                const tampu_bulk_handler *handler, size_t size);
+
+/* Opens the receiver of an own offer, as the command does. 0: open; -1: failed. */
+int32_t tampu_bulk_control_open_own(const tampu_bulk_control *control);
+
+/* Ends an offer, which must not be used afterwards. Cancels and waits for the function of a start; closes the receiver and waits for
+ * its callbacks. 0: ended; -1: failed, because a callback called this. NULL is allowed. */
+int32_t tampu_bulk_control_end(tampu_bulk_control *control);
+
+/* Commands to an offer of any program. 0: carried out; 1: no program offers the name, or none has answered; -1: refused or failed.
+ * The last error has the reason. `flow` may be NULL: all flows, or the only one for a start. Finding the offer and carrying the
+ * command out may each take `timeout_ms`. */
+
+/* Starts a sender. `parameter` is a text for the receivers, or NULL; `file` one of the files that its program offers, or NULL. */
+int32_t tampu_bulk_control_start(const tampu_bulk_participant *participant, const char *name, const char *flow, const char *parameter,
+                                 const char *file, uint32_t timeout_ms);
+
+/* Limits the rate to 1000 to 10^12 bytes/s; 0 lifts the limit. It holds for a running transfer. */
+int32_t tampu_bulk_control_pace(const tampu_bulk_participant *participant, const char *name, const char *flow, double bytes_per_s,
+                                uint32_t timeout_ms);
+
+/* Sends no data until it is resumed. */
+int32_t tampu_bulk_control_pause(const tampu_bulk_participant *participant, const char *name, const char *flow, uint32_t timeout_ms);
+int32_t tampu_bulk_control_resume(const tampu_bulk_participant *participant, const char *name, const char *flow, uint32_t timeout_ms);
+
+/* Ends the running transfer. */
+int32_t tampu_bulk_control_stop(const tampu_bulk_participant *participant, const char *name, const char *flow, uint32_t timeout_ms);
+
+/* Opens or closes a receiver. */
+int32_t tampu_bulk_control_open(const tampu_bulk_participant *participant, const char *name, uint32_t timeout_ms);
+int32_t tampu_bulk_control_close(const tampu_bulk_participant *participant, const char *name, uint32_t timeout_ms);
+
+/* Sends any command of spec/bulk-control.md as JSON, and returns the state as JSON. `command` NULL: "state". `name` NULL: a JSON
+ * array of all offers. Free the text with tampu_bulk_control_free. NULL on failure. */
+char *tampu_bulk_control_ask(const tampu_bulk_participant *participant, const char *name, const char *command, uint32_t timeout_ms);
+void tampu_bulk_control_free(char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -163,6 +163,8 @@ public:
         return periodic;
     }
 
+    const tampu_bulk_sender *get() const { return handle_.get(); }
+
 private:
     struct Close {
         void operator()(tampu_bulk_sender *handle) const { tampu_bulk_sender_close(handle); }
@@ -305,6 +307,88 @@ private:
 
     Participant participant_;
     std::vector<std::unique_ptr<tampu_bulk_receiver, Close>> handles_;
+};
+
+// ---- Control by other programs ----
+
+// What a start wants.
+struct StartOrder {
+    std::string parameter;
+    // One of the files that this program offers; empty if the caller names none.
+    std::string file;
+};
+
+// A flow that other programs may control under a name. Its end cancels and waits for the function of a start.
+class ControlledFlow {
+public:
+    // `start` sends what the order wants: start, send, stop. It runs in a thread of the library. After a stop Flow::send throws; what is
+    // then left open is aborted. Without it others may pace, pause, resume and stop the flow. The flow must not move meanwhile.
+    ControlledFlow(Flow &flow, const std::string &name, std::function<void(Flow &, const StartOrder &)> start = {})
+        : call_(std::make_unique<Call>(std::move(start), &flow)),
+          handle_(detail::checked(tampu_bulk_control_sender(flow.get(), name.c_str(), call_->first ? on_start : nullptr, call_.get()))) {}
+
+private:
+    using Call = std::pair<std::function<void(Flow &, const StartOrder &)>, Flow *>;
+    struct End {
+        void operator()(tampu_bulk_control *handle) const { tampu_bulk_control_end(handle); }
+    };
+    static std::int32_t on_start(void *context, const tampu_bulk_sender *, const char *parameter, const char *file) {
+        auto &[start, flow] = *static_cast<Call *>(context);
+        try {
+            start(*flow, StartOrder{parameter, file == nullptr ? "" : file});
+            return 0;
+        } catch (const std::exception &why) {
+            tampu_bulk_explain(why.what());
+        } catch (...) {
+            tampu_bulk_explain("an exception without a text");
+        }
+        return 1;
+    }
+    // The function is destroyed after the handle, by which it is used.
+    std::unique_ptr<Call> call_;
+    std::unique_ptr<tampu_bulk_control, End> handle_;
+};
+
+// No program offers the control, or none has answered in time.
+struct NotOffered : Failure {
+    using Failure::Failure;
+};
+
+// Commands to the sender or receiver that a program offers under a name. A refusal throws Failure.
+class Control {
+public:
+    Control(Participant participant, std::string name, std::uint32_t timeout_ms = 5000)
+        : participant_(std::move(participant)), name_(std::move(name)), timeout_(timeout_ms) {}
+    void start(const std::string &parameter = {}, const std::string &file = {}, const std::string &flow = {}) {
+        done(tampu_bulk_control_start(participant_.get(), name_.c_str(), flow.c_str(), parameter.c_str(), file.c_str(), timeout_));
+    }
+    // Bytes per second; 0 lifts the limit.
+    void pace(double bytes_per_s, const std::string &flow = {}) {
+        done(tampu_bulk_control_pace(participant_.get(), name_.c_str(), flow.c_str(), bytes_per_s, timeout_));
+    }
+    void pause(const std::string &flow = {}) { done(tampu_bulk_control_pause(participant_.get(), name_.c_str(), flow.c_str(), timeout_)); }
+    void resume(const std::string &flow = {}) { done(tampu_bulk_control_resume(participant_.get(), name_.c_str(), flow.c_str(), timeout_)); }
+    void stop(const std::string &flow = {}) { done(tampu_bulk_control_stop(participant_.get(), name_.c_str(), flow.c_str(), timeout_)); }
+    void open() { done(tampu_bulk_control_open(participant_.get(), name_.c_str(), timeout_)); }
+    void close() { done(tampu_bulk_control_close(participant_.get(), name_.c_str(), timeout_)); }
+    // The state as JSON (spec/bulk-control.md).
+    std::string state() const {
+        const std::unique_ptr<char, Free> text(detail::checked(tampu_bulk_control_ask(participant_.get(), name_.c_str(), nullptr, timeout_)));
+        return text.get();
+    }
+
+private:
+    struct Free {
+        void operator()(char *text) const { tampu_bulk_control_free(text); }
+    };
+    static void done(std::int32_t result) {
+        if (detail::checked(result) != 0) {
+            throw NotOffered(tampu_bulk_last_error());
+        }
+    }
+    Participant participant_;
+    std::string name_;
+    std::uint32_t timeout_;
 };
 
 } // namespace tampu::bulk

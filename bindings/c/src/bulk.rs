@@ -20,6 +20,7 @@ const DEFAULT: i32 = -1;
 
 pub mod block;
 pub mod callbacks;
+pub mod control;
 pub mod participant;
 pub mod periodic;
 pub mod receiver;

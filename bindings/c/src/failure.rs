@@ -89,6 +89,8 @@ pub enum Failure {
     Odd { what: &'static str, value: String, possible: &'static str },
     #[error("the participant '{0}' is not on the bus: it was made with tampu_bulk_alone")]
     Alone(String),
+    #[error("{0}")]
+    Control(String),
     #[error("this waits for callbacks, so none of them may call it")]
     InCallback,
     /// A bug in this library. The panic must not reach the caller's stack.

@@ -105,6 +105,11 @@ thread_local! {
     static WHY: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
+/// Takes the reason that the running callback has stored.
+pub(super) fn explained() -> Option<String> {
+    WHY.take()
+}
+
 /// Stores the reason for the coming failure of a callback.
 ///
 /// # Safety
@@ -126,6 +131,11 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// Returns true if no callback runs and none will be called.
+    pub fn is_over(&self) -> bool {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until no callback runs and none will be called.
     pub fn wait(&self) {
         let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);

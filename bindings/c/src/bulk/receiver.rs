@@ -8,7 +8,7 @@ use std::{
 };
 
 use tampu_bulk::{
-    Receiver, asking,
+    Name, Receiver, asking,
     directory::{self, Announced},
     handler::Handler,
     receiver::{FlowSettings, ReceiverSettings},
@@ -40,6 +40,52 @@ pub struct ReceiverHandle {
     target: CString,
 }
 
+/// The arguments of a receiver, with the settings of the site.
+pub(super) struct Place {
+    pub stream: Name,
+    pub flow: FlowSettings,
+    pub settings: ReceiverSettings,
+    pub calls: HandlerOfC,
+}
+
+/// Reads the arguments of a receiver.
+///
+/// # Safety
+/// The texts are NULL or C strings; `handler` is NULL or has `size` bytes.
+pub(super) unsafe fn place(
+    stream: *const c_char,
+    flow: *const c_char,
+    listen: *const c_char,
+    announce: *const c_char,
+    handler: *const HandlerOfC,
+    size: usize,
+) -> Result<Place, Failure> {
+    // SAFETY: by the caller.
+    let (stream, flow, listen, announce, calls) = unsafe {
+        let calls = given(handler, size, HANDLER_FIRST)?.ok_or(Failure::Null("the handler"))?;
+        let names = (name(stream, "the stream's name")?, name(flow, "the flow's name")?);
+        (names.0, names.1, optional(listen), optional(announce), calls)
+    };
+    let endpoint = listen.map(|listen| {
+        let odd = |_| Failure::Odd {
+            what: "the address to listen at",
+            value: listen.clone(),
+            possible: "give an IP address and a port",
+        };
+        listen.parse::<SocketAddr>().map_err(odd)
+    });
+    let said = FlowPatch {
+        endpoint: endpoint.transpose()?,
+        announce,
+        protection: protection_of(calls.protection)?,
+        ..FlowPatch::new(stream.clone(), flow.clone())
+    };
+    let values = of_program(Direction::Recv, &said)?;
+    let flow = values.to_received(FlowSettings::new(flow));
+    let settings = ReceiverSettings::default().at_place_of(&[values]);
+    Ok(Place { stream, flow, settings, calls })
+}
+
 /// Opens a receiver, and announces it on the bus.
 ///
 /// # Safety
@@ -57,28 +103,8 @@ pub unsafe extern "C" fn tampu_bulk_receiver_open(
 ) -> *mut ReceiverHandle {
     guarded(std::ptr::null_mut(), || {
         // SAFETY: by the caller.
-        let (member, stream, flow, listen, announce, calls) = unsafe {
-            let calls = given(handler, size, HANDLER_FIRST)?.ok_or(Failure::Null("the handler"))?;
-            let names = (name(stream, "the stream's name")?, name(flow, "the flow's name")?);
-            (member(participant)?, names.0, names.1, optional(listen), optional(announce), calls)
-        };
-        let endpoint = listen.map(|listen| {
-            let odd = |_| Failure::Odd {
-                what: "the address to listen at",
-                value: listen.clone(),
-                possible: "give an IP address and a port",
-            };
-            listen.parse::<SocketAddr>().map_err(odd)
-        });
-        let said = FlowPatch {
-            endpoint: endpoint.transpose()?,
-            announce,
-            protection: protection_of(calls.protection)?,
-            ..FlowPatch::new(stream.clone(), flow.clone())
-        };
-        let values = of_program(Direction::Recv, &said)?;
-        let flow = values.to_received(FlowSettings::new(flow));
-        let settings = ReceiverSettings::default().at_place_of(&[values]);
+        let (member, place) = unsafe { (member(participant)?, place(stream, flow, listen, announce, handler, size)?) };
+        let Place { stream, flow, settings, calls } = place;
         let done = Arc::new(Done::default());
         // SAFETY: by the caller; closing waits for `done`, and the handle is open until then.
         let handler: Box<dyn Handler> = Box::new(unsafe { Callbacks::new(calls, done.clone()) });

@@ -78,6 +78,23 @@ impl SenderHandle {
         &self.flow
     }
 
+    /// Returns the whole sender.
+    pub(super) fn sender(&self) -> &Arc<Sender> {
+        &self.sender
+    }
+
+    /// Returns its participant, if it is on the bus.
+    pub(super) fn participant(&self) -> Option<&Participant> {
+        self.bus.as_ref().map(|bus| &bus.participant)
+    }
+
+    /// Aborts a transfer that is still open, and reports it.
+    pub(super) fn give_up_open(&self, why: &str) {
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            self.give_up(why);
+        }
+    }
+
     /// Returns the transports of its receivers.
     #[cfg(test)]
     pub(super) fn transports(&self) -> Vec<tampu_bulk::message::Transport> {

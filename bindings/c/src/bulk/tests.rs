@@ -15,7 +15,7 @@ use tampu_bulk::{
     settings::{FlowPatch, Protocol, Slow},
 };
 
-use super::{block::*, callbacks::*, participant::*, periodic::*, receiver::*, sender::*, settings::*, state::*};
+use super::{block::*, callbacks::*, control::*, participant::*, periodic::*, receiver::*, sender::*, settings::*, state::*};
 
 fn last_error() -> String {
     // SAFETY: the pointer is always a C string, valid until the next failure of this thread.
@@ -369,5 +369,37 @@ fn what_is_null_or_odd_is_told_and_harmless() {
         tampu_bulk_leave(me);
         tampu_bulk_leave(ptr::null_mut());
         tampu_bulk_explain(null);
+    }
+}
+
+#[test]
+fn control_needs_the_bus_and_names_what_is_missing() {
+    // SAFETY: handles from the functions themselves, and literals.
+    unsafe {
+        let (me, nobody) = (tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr()), ptr::null());
+        let (stream, flow, null) = (c"stream".as_ptr(), c"flow".as_ptr(), ptr::null());
+        let sender = tampu_bulk_sender_open(me, stream, flow, ptr::null(), 0);
+        assert!(tampu_bulk_control_sender(sender, c"corr".as_ptr(), None, ptr::null_mut()).is_null());
+        assert!(last_error().contains("'A' is not on the bus"), "{}", last_error());
+        assert!(tampu_bulk_control_sender(sender, null, None, ptr::null_mut()).is_null());
+        assert_eq!(last_error(), "the control's name is NULL");
+        assert!(tampu_bulk_control_sender(nobody.cast(), null, None, ptr::null_mut()).is_null());
+        let seen = Seen::default();
+        let (calls, size) = (handler(&seen), size_of::<HandlerOfC>());
+        assert!(tampu_bulk_control_receiver(me, c"a".as_ptr(), stream, flow, null, null, &calls, size).is_null());
+        assert!(last_error().contains("not on the bus"), "{}", last_error());
+        assert!(tampu_bulk_control_receiver(me, c"a#b".as_ptr(), stream, flow, null, null, &calls, size).is_null());
+        assert!(last_error().contains("of a stream or flow"), "{}", last_error());
+        assert_eq!(tampu_bulk_control_start(me, c"a".as_ptr(), null, null, null, 1), -1);
+        assert_eq!(tampu_bulk_control_pace(me, c"a".as_ptr(), c"a#b".as_ptr(), 0.0, 1), -1);
+        assert_eq!(
+            (tampu_bulk_control_stop(ptr::null(), null, null, 1), last_error()),
+            (-1, "the participant is NULL".to_owned())
+        );
+        assert!(tampu_bulk_control_ask(me, null, null, 1).is_null());
+        assert_eq!((tampu_bulk_control_end(ptr::null_mut()), tampu_bulk_control_open_own(ptr::null())), (0, -1));
+        tampu_bulk_control_free(ptr::null_mut());
+        tampu_bulk_sender_close(sender);
+        tampu_bulk_leave(me);
     }
 }
