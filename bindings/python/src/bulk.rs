@@ -14,12 +14,14 @@
 //! | the member of the bus behind both ends | `member` |
 //! | settings of both ends | `settings` |
 //! | senders | `sender` |
+//! | control by other programs | `control` |
 //! | receivers | `receiver` |
 //! | items of a receiver | `item` |
 //! | the queue between a connection and Python | `queue` |
 //! | files that are received | `files` |
 //! | errors that name flow and addresses | `failure` |
 
+pub mod control;
 pub mod failure;
 mod files;
 mod item;

@@ -36,7 +36,8 @@ mod native {
             failure::{BookConflict, BookError, Locked, NotAllowed, NotFound, NotValid, Unreachable},
         },
         bulk::{
-            failure::{BulkError, CannotListen, Closed, Denied, NoReceiver, NobodyLeft, WrongOrder},
+            control::{BulkCommander, BulkControl},
+            failure::{BulkError, Cancelled, CannotListen, Closed, Denied, NoReceiver, NobodyLeft, NotOffered, WrongOrder},
             receiver::{BulkData, BulkReceiver},
             sender::BulkSender,
         },

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 
 import hub as peers
 import numpy
@@ -366,3 +367,81 @@ def test_a_gigabyte_needs_the_memory_of_windows(place):
         assert total == 1 << 30
         # In KiB: the program's block of 64 MiB, windows and queues of 100 MiB, the interpreter.
         assert peak < 400 << 10, peak
+
+
+def eventually(condition):
+    """Waits until a condition holds."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def offered(name, count=1):
+    """Waits until the programs have found each other."""
+    eventually(lambda: len([one for one in bulk.offers() if one["name"] == name]) == count)
+
+
+def test_another_program_starts_paces_and_stops_a_sender(place):
+    def work(offer):
+        for order in offer:
+            with order, order.flow.transfer(order.parameter) as transfer:
+                if order.file:
+                    raise KeyError(order.file)
+                while True:
+                    transfer.send(bytes(1000))
+
+    with (
+        bulk.Receiver("archive", "controlled") as receiver,
+        bulk.Sender("correlator", "controlled", connect_wait=60.0) as sender,
+        sender.offer("corr", starts=True) as offer,
+    ):
+        done = in_thread(lambda: work(offer))
+        offered("corr")
+        control = bulk.Control("corr", timeout=60.0)
+        with pytest.raises(bulk.BulkError, match="'corr': no flow is sending; start it first"):
+            control.stop()
+        control.pace(1000)
+        received = in_thread(lambda: whole(receiver))
+        assert control.start("uid://A002/X1")["active"]
+        eventually(lambda: sender.state()["flows"][0]["bytes"] > 0)
+        state = control.pace(0)
+        assert state["report"]["sender"]["flows"][0]["throttle"] is None
+        eventually(lambda: sender.state()["flows"][0]["bytes"] > 1_000_000)
+        assert control.pause()["report"]["sender"]["flows"][0]["paused"]
+        control.resume()
+        # The exception of the stopped call gives the transfer up, and ends no more than its block.
+        state = control.stop()
+        assert not state["active"] and "stopped by a command" in state["failure"]
+        starts, _, ends = received()
+        assert starts["data"].parameter == b"uid://A002/X1" and ends["data"].reset
+
+        received = in_thread(lambda: whole(receiver))
+        control.start(file="x.bin")
+        eventually(lambda: control.state()["failure"] == "'x.bin'")
+        assert received()[2]["data"].reset
+        with pytest.raises(bulk.BulkError, match="invalid rate of 5 bytes/s"):
+            control.pace(5)
+        with pytest.raises(KeyError):
+            done()
+        assert not control.state()["active"]
+
+
+def test_the_command_controls_python_and_python_the_command(place, tmp_path):
+    with bulk.Sender("correlator", "commanded") as sender, sender.offer("corr"):
+        offered("corr")
+        said = place.run("bulk", "control", "pace", "corr", "5MB", "--json").stdout
+        assert json.loads(said)["report"]["sender"]["flows"][0]["throttle"] == 5e6
+        with pytest.raises(bulk.BulkError, match="its program begins transfers itself"):
+            bulk.Control("corr").start()
+    with pytest.raises(bulk.NotOffered, match="no program offers the control 'corr'"):
+        bulk.Control("corr", timeout=0.5).state()
+    arguments = ["bulk", "recv", "--stream", "commanded", "--output", str(tmp_path), "--control", "files"]
+    command = place.start(*arguments)
+    offered("files")
+    control = bulk.Control("files", timeout=60.0)
+    assert not control.close()["active"]
+    opened = control.open(protocol="tcp", checksum=True)
+    assert opened["active"] and opened["starts"] == 2
+    command.terminate()
+    assert command.wait(timeout=60) == 0

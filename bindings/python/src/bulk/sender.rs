@@ -23,6 +23,7 @@ use tampu_bus::{Participant, engine::Guard};
 use crate::{
     buffer::HeldBytes,
     bulk::{
+        control::BulkControl,
         failure::{closed, of_announcing, of_opening, of_sending, other},
         member::member,
         settings::SenderOptions,
@@ -298,6 +299,14 @@ impl BulkSender {
     /// Sends a file as a transfer of its own; returns the report as JSON.
     fn send_file(&self, py: Python<'_>, flow: &str, path: PathBuf, name: &str, parameter: &str, go_on: bool) -> PyResult<String> {
         self.with(py, |opened| json(&opened.send_file(opened.flow(flow)?, &path, name, parameter, go_on)?))
+    }
+
+    /// Offers the control of the sender to other programs.
+    fn offer(&self, py: Python<'_>, name: &str, starts: bool) -> PyResult<BulkControl> {
+        self.with(py, |opened| {
+            let bus = opened.bus.as_ref().ok_or_else(|| other("a sender without the bus cannot be controlled by others"))?;
+            BulkControl::offer(&bus.participant, &opened.sender, name, starts)
+        })
     }
 
     /// The state of all flows as JSON.
