@@ -70,6 +70,20 @@ class Tests:
             "bad",
         ])
 
+    def control(self, place):
+        """A sender of the command line is started, paced and paused from Java, and refuses with its reason."""
+        small = pathlib.Path(place.directory) / "small"
+        small.write_bytes(b"small")
+        out = pathlib.Path(place.directory) / "received"
+        receiver = place.start("bulk", "recv", "--stream", "java", "--output", str(out), "--limit", "1")
+        sender = place.start("bulk", "send", str(small), "--stream", "java", "--control", "corr", "--on-start")
+        said = self.end(self.start(place, "control")).splitlines()
+        sender.terminate()
+        check(f"a sender obeys Java: {said}", said[:3] == ["active false", "active true", "starts 1, failure null"])
+        check("its refusals have a reason", said[3].startswith("failed ") and "'corr': no flow is sending; start it first" in said[3])
+        check("a name that nobody offers", said[4].startswith("unanswered no program offers the control 'other'"))
+        check("the file has arrived", receiver.wait(timeout=60) == 0 and (out / "small").read_bytes() == b"small")
+
     def logs(self, place, hub):
         """Log records without a node: each once, although the hub is killed; a full queue counts and tells."""
         calls = 6000
@@ -105,6 +119,7 @@ def main():
             hub = place.up()
             tests.pages(place)
             tests.events(place)
+            tests.control(place)
             tests.logs(place, hub)
         finally:
             place.close()

@@ -1,9 +1,9 @@
 // A session of the TypeScript package beside a real hub: prints a line for each thing that held, and fails at the first that does not.
 //   node typescript_session.mjs GATEWAY_SOCK|URL TAMPU   (over WebSocket with the token in TAMPU_TOKEN)
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 
-const { Session, scalar, spectrum, timeText } = await import(process.env.TAMPU_TS + "/src/index.js");
+const { BulkControl, Session, bulkOffers, scalar, spectrum, timeText } = await import(process.env.TAMPU_TS + "/src/index.js");
 const { unixSocket } = await import(process.env.TAMPU_TS + "/src/node.js");
 const { WebSocket } = await import(process.env.TAMPU_TS + "/../node_modules/ws/wrapper.mjs");
 const [place, tampu] = process.argv.slice(2);
@@ -42,6 +42,25 @@ const all = await session.askJson("log/levels", {}, { all: true, timeoutMs: 3000
 check("answers of all processes that log", all.length >= 1);
 const refused = await session.askJson("no/such/service", {}, { timeoutMs: 500 }).then(() => "answered", (why) => why.code);
 check(`nobody answers: ${refused}`, refused === "unanswered");
+
+// Control of a receiver of bulk data.
+const missing = await new BulkControl(session, "archive").state().then(() => "answered", (why) => why.code);
+check(`no program offers the control: ${missing}`, missing === "unanswered" && (await bulkOffers(session)).length === 0);
+const receiver = spawn(tampu, ["bulk", "recv", "--stream", "ts", "--output", process.env.TAMPU_TS + "/../build/received", "--control", "archive"], { stdio: "ignore" });
+process.on("exit", () => receiver.kill());
+for (let turn = 0; turn < 300 && (await bulkOffers(session)).length === 0; turn += 1) {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+const archive = new BulkControl(session, "archive", 60_000);
+check("an open receiver", (await archive.state()).active);
+check("it is closed", !(await archive.close()).active);
+const again = await archive.close().then(() => "closed", (why) => `${why.code} ${why.message}`);
+check(`once: ${again}`, again.startsWith("failed") && again.includes("it is closed already; open it first"));
+const opened = await archive.open({ protocol: "tcp", checksum: true });
+check("it is open again", opened.active && opened.starts === 2);
+const wrong = await archive.stop().then(() => "stopped", (why) => why.message);
+check(`it is no sender: ${wrong}`, wrong.includes("it is a receiver, which obeys open and close"));
+receiver.kill();
 
 // Samples of a topic, in order, each once.
 const samples = reader.topics({ topics: ["ts/numbers"], from: "held" });

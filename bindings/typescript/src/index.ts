@@ -23,4 +23,5 @@ export {
   decodeEvent, encodeReading, scalar, spectrum, DATA_TYPES, FORMATS, KINDS, QUALITIES, STATES, type Cause, type DataType, type Elements, type EventKind, type EventReading, type Format,
   type Quality, type Reading, type Value,
 } from "./event.js";
+export { BulkControl, bulkOffers, type BulkOffer, type OpenSettings } from "./bulk.js";
 export { decodeBatch, type Batch } from "./batch.js";

@@ -10,6 +10,7 @@ import java.util.concurrent.Flow;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.tampu.bulk.BulkControl;
 import org.tampu.event.Attribute;
 import org.tampu.event.DataType;
 import org.tampu.event.Delivery;
@@ -30,9 +31,37 @@ public final class Remote {
             case "types" -> types();
             case "flow" -> flow(Integer.parseInt(arguments[1]));
             case "wrong" -> wrong();
+            case "control" -> control();
             case "log" -> log(arguments[1], Integer.parseInt(arguments[2]));
             case "fill" -> fill(arguments[1], Integer.parseInt(arguments[2]));
             default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** Commands to the sender of the command line. */
+    private static void control() throws Exception {
+        try (Gateway gateway = Gateway.local("far/control")) {
+            while (BulkControl.offers(gateway, Duration.ofSeconds(60)).isEmpty()) {
+                Thread.sleep(10);
+            }
+            BulkControl corr = new BulkControl(gateway, "corr", Duration.ofSeconds(60));
+            System.out.println("active " + corr.state().get("active"));
+            corr.pace(null, 1e6);
+            corr.pause("data");
+            System.out.println("active " + corr.start(null, "uid://A002/X1", "small").get("active"));
+            corr.resume(null);
+            Map<String, Object> state;
+            do {
+                state = corr.state();
+            } while (Boolean.TRUE.equals(state.get("active")));
+            System.out.println("starts " + state.get("starts") + ", failure " + state.get("failure"));
+            for (String name : new String[] {"corr", "other"}) {
+                try {
+                    new BulkControl(gateway, name, Duration.ofSeconds(5)).stop(null);
+                } catch (GatewayException refused) {
+                    System.out.println(refused.code() + " " + refused.getMessage());
+                }
+            }
         }
     }
 

@@ -100,10 +100,23 @@ public final class Gateway implements AutoCloseable {
      * @return the parts of the answer
      */
     public List<byte[]> ask(String service, String question, Duration timeout) throws GatewayException {
+        return ask(service, question, timeout, false);
+    }
+
+    /**
+     * Asks all processes that serve a service.
+     *
+     * @return the parts of all answers; those of several processes may alternate
+     */
+    public List<byte[]> askAll(String service, String question, Duration timeout) throws GatewayException {
+        return ask(service, question, timeout, true);
+    }
+
+    private List<byte[]> ask(String service, String question, Duration timeout, boolean all) throws GatewayException {
         byte[] name = service.getBytes(StandardCharsets.UTF_8);
         byte[] octets = question.getBytes(StandardCharsets.UTF_8);
         byte[] body = ByteBuffer.allocate(8 + name.length + octets.length).order(ByteOrder.LITTLE_ENDIAN)
-                .putInt((int) Math.min(timeout.toMillis(), 600_000)).put((byte) 0).put((byte) 0).putShort((short) name.length)
+                .putInt((int) Math.min(timeout.toMillis(), 600_000)).put((byte) (all ? 1 : 0)).put((byte) 0).putShort((short) name.length)
                 .put(name).put(octets).array();
         List<byte[]> parts = new ArrayList<>();
         CompletableFuture<Void> done = new CompletableFuture<>();
