@@ -376,14 +376,14 @@ fn what_is_null_or_odd_is_told_and_harmless() {
 fn control_needs_the_bus_and_names_what_is_missing() {
     // SAFETY: handles from the functions themselves, and literals.
     unsafe {
-        let (me, nobody) = (tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr()), ptr::null());
+        let me = tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr());
         let (stream, flow, null) = (c"stream".as_ptr(), c"flow".as_ptr(), ptr::null());
         let sender = tampu_bulk_sender_open(me, stream, flow, ptr::null(), 0);
         assert!(tampu_bulk_control_sender(sender, c"corr".as_ptr(), None, ptr::null_mut()).is_null());
         assert!(last_error().contains("'A' is not on the bus"), "{}", last_error());
         assert!(tampu_bulk_control_sender(sender, null, None, ptr::null_mut()).is_null());
         assert_eq!(last_error(), "the control's name is NULL");
-        assert!(tampu_bulk_control_sender(nobody.cast(), null, None, ptr::null_mut()).is_null());
+        assert!(tampu_bulk_control_sender(ptr::null(), null, None, ptr::null_mut()).is_null());
         let seen = Seen::default();
         let (calls, size) = (handler(&seen), size_of::<HandlerOfC>());
         assert!(tampu_bulk_control_receiver(me, c"a".as_ptr(), stream, flow, null, null, &calls, size).is_null());

@@ -23,7 +23,7 @@ pub struct ControlQuestion {
     /// Incarnation of the only process that may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
-    /// The command.
+    /// The command, by default a question for the state.
     #[serde(default, rename = "do")]
     pub command: ControlCommand,
 }
@@ -35,7 +35,7 @@ pub enum ControlCommand {
     /// Return the state, and change nothing.
     #[default]
     State,
-    /// Start sending.
+    /// Start sending what the command names, or what the program chooses.
     Start(StartCommand),
     /// Limit the rate of a sender.
     Pace {
@@ -69,7 +69,7 @@ pub enum ControlCommand {
     Close,
 }
 
-/// What a sender is to send.
+/// Content of a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartCommand {
@@ -165,13 +165,13 @@ impl ControlKind {
 pub struct ControlState {
     /// Name of the offer.
     pub name: Name,
-    /// Its side.
+    /// The side of the stream.
     pub kind: ControlKind,
     /// Incarnation of its process.
     pub process: String,
     /// Name of its process on the bus.
     pub source: String,
-    /// Its stream.
+    /// Name of the stream.
     pub stream: Name,
     /// True if a sender sends, or if a receiver is open.
     pub active: bool,

@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::site::{Hub, PATIENCE, Said, Site};
+use crate::{
+    bulk::beside::Beside,
+    site::{Hub, PATIENCE, Said, Site},
+};
 
 const KEY: &str = "correct horse battery staple";
 
@@ -216,4 +219,21 @@ fn one_command_explains_the_logbooks_grants_too() {
         let said = site.tampu(&[&["access", "explain"][..], &arguments].concat());
         assert!(said.code != 0 && said.err.contains(why), "{said:?}");
     }
+}
+
+#[test]
+fn a_holder_of_the_key_controls_transfers_only_by_a_rule() {
+    let site = Site::new();
+    let (_hub, address) = open_hub(&site);
+    let arguments = ["--domain", "lab", "bulk", "recv", "--stream", "s", "-o", "out", "--json", "--control", "archive"];
+    let receiver = Beside::start(&site, &arguments);
+    receiver.await_event("listening");
+    let far = |command: &str| key_holder(&site, &address, &["bulk", "control", command, "archive"]);
+    let said = until(|| far("close"), |said| said.code != 3);
+    assert!(said.code == 1 && said.err.contains("may not set the service bulk/control/archive"), "{said:?}");
+    assert!(said.err.contains("do not administer"), "closed by default: {said:?}");
+    assert!(far("state").ok().out.contains(", open"), "and it is still open");
+    local(&site, &["access", "allow", "key", "set", "bulk/control/archive", "--reason", "shift leaders"]).ok();
+    until(|| far("close"), |said| said.code == 0);
+    assert!(far("state").ok().out.contains(", closed"));
 }
