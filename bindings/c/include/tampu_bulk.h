@@ -108,7 +108,7 @@ enum {
 typedef struct tampu_bulk_send_settings {
     /* Most bytes sent and not acknowledged. Default 32 MiB, at most 16 GiB. */
     uint64_t window;
-    /* Most bytes per second. Default: no limit. */
+    /* Most bytes per second. Default: no limit. INFINITY lifts a configured limit. */
     double throttle;
     /* Number of receivers that tampu_bulk_start waits for. Default 1. */
     uint32_t receivers;

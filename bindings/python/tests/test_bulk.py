@@ -326,8 +326,8 @@ def test_errors_say_what_where_and_why(place):
             with pytest.raises(bulk.NoReceiver, match="refuses") as raised:
                 stranger.flow().start()
             assert raised.value.addresses == [address]
-    with pytest.raises(bulk.BulkError, match="announce"):
-        bulk.Receiver("archive", "everywhere", listen="0.0.0.0:0")
+    with bulk.Receiver("archive", "everywhere", listen="0.0.0.0:0") as receiver:
+        assert receiver.target.startswith(os.uname().nodename + ":")
 
 
 LARGE = """
@@ -445,3 +445,33 @@ def test_the_command_controls_python_and_python_the_command(place, tmp_path):
     assert opened["active"] and opened["starts"] == 2
     command.terminate()
     assert command.wait(timeout=60) == 0
+
+
+def test_flows_have_the_settings_of_the_site(tmp_path, monkeypatch):
+    config = tmp_path / "site.toml"
+    config.write_text(
+        'domain = "d"\n[[bulk.flow]]\nstream = "configured"\nthrottle_mb = 5\nchecksum = true\nslow = "skip"\n'
+        '[[bulk.flow]]\nstream = "configured"\nflow = "other"\nthrottle_mb = 7\n'
+    )
+    monkeypatch.setenv("TAMPU_CONFIG", str(config))
+
+    def throttles(**settings):
+        with bulk.Sender("s", "configured", ["data", "other"], bus=False, domain="d", **settings) as sender:
+            return [flow["throttle"] for flow in sender.state()["flows"]]
+
+    assert throttles() == [5e6, 7e6]
+    monkeypatch.setenv("TAMPU_BULK_THROTTLE", "9MB")
+    assert throttles() == [9e6, 9e6]
+    assert throttles(throttle=1e6) == [1e6, 1e6]
+    assert throttles(throttle=0) == [None, None]
+    with pytest.raises(bulk.BulkError, match="invalid throttle '-1': give bytes a second, or 0 for no limit"):
+        throttles(throttle=-1)
+    # A group goes at the pace of its slowest receiver.
+    with pytest.raises(bulk.BulkError, match="goes at the pace of its slowest receiver"):
+        throttles(group="239.1.2.3:4711")
+    config.write_text('[[bulk.flow]]\nstream = "configured"\nthrottle_mb = 0\n')
+    with pytest.raises(bulk.BulkError, match="throttle_mb: invalid rate"):
+        throttles()
+    config.write_text('[[bulk.flow]]\nstream = "configured"\ndirection = "recv"\nendpoint = "127.0.0.2:0"\n')
+    with bulk.Receiver("r", "configured", bus=False, domain="d") as receiver:
+        assert "127.0.0.2:" in receiver.target

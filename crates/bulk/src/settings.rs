@@ -19,7 +19,7 @@
 //! # }
 //! ```
 //!
-//! The command line, the library for C and C++ and programs in Rust all use this module, so one file means the same to
+//! The command line, the libraries for C, C++ and Python and programs in Rust all use this module, so one file means the same to
 //! each of them.
 
 mod applied;

@@ -48,8 +48,9 @@ impl SettingsOfC {
     pub(super) unsafe fn said(&self, empty: FlowPatch) -> Result<FlowPatch, Failure> {
         let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
         let header = "the header has the possible values";
-        if !(self.throttle.is_finite() && self.throttle >= 0.0) {
-            return Err(odd("the throttle", self.throttle.to_string(), "give bytes per second, or 0 for the configured limit"));
+        if self.throttle.is_nan() || self.throttle < 0.0 {
+            let possible = "give bytes per second, 0 for the configured limit, or INFINITY for none";
+            return Err(odd("the throttle", self.throttle.to_string(), possible));
         }
         // SAFETY: by the caller.
         let (group, interface) = unsafe { (optional(self.group), optional(self.group_interface)) };

@@ -418,7 +418,9 @@ class Sender:
     Settings, of all its flows: ``transport`` ("tcp", "shm", "udp", "multicast"), ``group`` and ``interface`` of
     multicast, ``protection`` ("auto", "none", "authenticated", "encrypted"), ``checked`` (checksums), ``frame`` and
     ``window`` (bytes), ``acknowledge`` ("start_and_stop", "never", "every_send"), ``slow`` ("cut", "skip"), ``throttle``
-    (bytes a second), ``receivers`` (that a start needs), ``connect_wait``, ``wait``, ``ack_wait``, ``resume`` (seconds).
+    (bytes a second; 0 for no limit), ``receivers`` (that a start needs), ``connect_wait``, ``wait``, ``ack_wait``,
+    ``resume`` (seconds). What is not set here has the value of the environment, of ``[[bulk.flow]]`` in the
+    configuration file that ``TAMPU_CONFIG`` names, or its default.
     """
 
     def __init__(
@@ -481,7 +483,8 @@ class Receiver:
     of connections as items, too. A receiver is read by one thread or task at a time.
 
     Settings: ``listen`` (an address and port, by default one of the loopback), ``announce`` (the address for others),
-    ``protection``, ``transports`` (those it accepts), ``checked`` (checksums), ``resume`` (seconds).
+    ``protection``, ``transports`` (those it accepts), ``checked`` (checksums), ``resume`` (seconds). What is not set
+    here has the value of the environment, of ``[[bulk.flow]]`` in the configuration file, or its default.
     """
 
     def __init__(

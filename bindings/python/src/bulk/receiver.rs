@@ -18,6 +18,7 @@ use tampu_bulk::{
     Name, Receiver, asking,
     directory::{self, Announced},
     handler::{Connection, Handler},
+    settings::FlowValues,
     store::{Allowed, Store},
 };
 use tampu_bus::engine::Guard;
@@ -53,18 +54,17 @@ pub struct BulkReceiver {
 
 /// Returns the handlers of the flows, which fill the queue or write files.
 fn handlers(
-    flows: Vec<String>,
+    flows: Vec<(Name, FlowValues)>,
     options: &ReceiverOptions,
     queue: &Arc<ItemQueue>,
     store: Option<&Arc<Store>>,
-) -> PyResult<Vec<(tampu_bulk::receiver::FlowSettings, Box<dyn Handler>)>> {
-    let handler = |name: String| {
-        let name = Name::new(name).map_err(other)?;
+) -> Vec<(tampu_bulk::receiver::FlowSettings, Box<dyn Handler>)> {
+    let handler = |(name, values): (Name, FlowValues)| {
         let handler: Box<dyn Handler> = match store {
             Some(store) => Box::new(Filer::new(name.clone(), store.clone(), queue.clone())),
             None => Box::new(Filler { flow: name.as_str().into(), queue: queue.clone() }),
         };
-        Ok((options.flow(name), handler))
+        (options.flow(name, &values), handler)
     };
     flows.into_iter().map(handler).collect()
 }
@@ -87,14 +87,21 @@ impl BulkReceiver {
         bus: bool,
     ) -> PyResult<BulkReceiver> {
         let options = ReceiverOptions::parse(settings)?;
-        let (stream, place) = (Name::new(stream).map_err(other)?, options.receiver()?);
+        let stream = Name::new(stream).map_err(other)?;
+        let values = flows.into_iter().map(|name| {
+            let name = Name::new(name).map_err(other)?;
+            let values = options.values(&stream, &name)?;
+            Ok((name, values))
+        });
+        let flows = values.collect::<PyResult<Vec<_>>>()?;
+        let place = options.receiver(&flows.iter().map(|(_, values)| values.clone()).collect::<Vec<_>>())?;
         let queue = Arc::new(ItemQueue::bounded(bound).map_err(other)?);
         let (replace, dotfiles, sync) = allowed;
         let store = directory.map(|path| {
             let store = Store::open(&path, Allowed { replace, dotfiles, sync });
             store.map(Arc::new).map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
         });
-        let handlers = handlers(flows, &options, &queue, store.transpose()?.as_ref())?;
+        let handlers = handlers(flows, &options, &queue, store.transpose()?.as_ref());
         let member = member(py, source, domain, bus)?;
         let opened = py.detach(move || {
             let receiver = Receiver::open(member.identity, stream, place, handlers).map_err(|error| of_opening(&error))?;

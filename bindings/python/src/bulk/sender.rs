@@ -222,7 +222,7 @@ impl BulkSender {
     ) -> PyResult<BulkSender> {
         let options = SenderOptions::parse(settings)?;
         let stream = Name::new(stream).map_err(other)?;
-        let flows = flows.into_iter().map(|name| options.flow(Name::new(name).map_err(other)?));
+        let flows = flows.into_iter().map(|name| options.flow(&stream, Name::new(name).map_err(other)?));
         let flows = flows.collect::<PyResult<Vec<_>>>()?;
         let member = member(py, source, domain, bus)?;
         let opened = py.detach(move || {

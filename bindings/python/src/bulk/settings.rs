@@ -1,4 +1,5 @@
-//! Settings of senders and receivers, which come from Python as JSON.
+//! Settings of senders and receivers, which come from Python as JSON. Those that `[[bulk.flow]]` can have beat the environment,
+//! which beats the configuration file.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tampu_bulk::{
     group::Group,
     message::Transport,
     receiver::{FlowSettings, ReceiverSettings},
-    sender::{Acknowledge, SendFlow, Slow},
+    sender::{Acknowledge, SendFlow},
+    settings::{Direction, FlowPatch, FlowValues, Protocol, Slow, of_program},
 };
 
 use crate::{bulk::failure::other, event::client::seconds};
@@ -38,54 +40,78 @@ pub struct SenderOptions {
 /// Largest window, in bytes.
 const WINDOW_LIMIT: usize = 16 << 30;
 
+fn invalid<T>(what: &str, value: &str, possible: &str) -> PyResult<T> {
+    Err(other(format_args!("invalid {what} '{value}': give {possible}")))
+}
+
+fn protocol(transport: Transport) -> Protocol {
+    match transport {
+        Transport::Tcp => Protocol::Tcp,
+        Transport::Shm => Protocol::Shm,
+        Transport::Udp => Protocol::Udp,
+        Transport::Multicast => Protocol::Multicast,
+    }
+}
+
 impl SenderOptions {
     /// Reads the settings.
     pub fn parse(text: &str) -> PyResult<SenderOptions> {
         serde_json::from_str(text).map_err(|error| other(format_args!("invalid settings of a sender: {error}")))
     }
 
-    /// Returns the settings of a flow.
-    pub fn flow(&self, name: Name) -> PyResult<SendFlow> {
+    /// Returns the settings of a flow of a stream, from all places.
+    pub fn flow(&self, stream: &Name, name: Name) -> PyResult<SendFlow> {
+        let said = self.said(FlowPatch::new(stream.clone(), name.clone()))?;
+        let all = of_program(Direction::Send, &said).map_err(other)?;
+        all.to_sent(self.alone(name)?).map_err(other)
+    }
+
+    /// Returns what the call says of the settings that the configuration may have, too.
+    fn said(&self, empty: FlowPatch) -> PyResult<FlowPatch> {
+        let slow = match self.slow.as_deref() {
+            None => None,
+            Some("cut") => Some(Slow::Cut),
+            Some("skip") => Some(Slow::Skip),
+            Some(odd) => return invalid("slow", odd, "cut or skip"),
+        };
+        if let Some(throttle) = self.throttle.filter(|throttle| !(throttle.is_finite() && *throttle >= 0.0)) {
+            return invalid("throttle", &throttle.to_string(), "bytes a second, or 0 for no limit");
+        }
+        let interface = match &self.interface {
+            None => None,
+            Some(text) => match text.parse() {
+                Ok(interface) => Some(interface),
+                Err(_) => return invalid("interface", text, "the IPv4 address, the name or the index of one of this host"),
+            },
+        };
+        Ok(FlowPatch {
+            protocol: self.transport.map(protocol),
+            checksum: self.checked,
+            protection: self.protection,
+            receivers: self.receivers,
+            throttle_mb: self.throttle.map(|bytes| if bytes == 0.0 { f64::INFINITY } else { bytes / 1e6 }),
+            slow,
+            multicast: self.group.as_ref().map(|text| text.parse::<Group>()).transpose().map_err(other)?,
+            interface,
+            ..empty
+        })
+    }
+
+    /// Returns the settings that only a call has.
+    fn alone(&self, name: Name) -> PyResult<SendFlow> {
         let mut flow = SendFlow::new(name);
-        let said =
-            |what: &str, value: &str, possible: &str| Err(other(format_args!("invalid {what} '{value}': give {possible}")));
-        flow.transport = self.transport;
-        flow.protection = self.protection.unwrap_or_default();
-        flow.checked = self.checked.unwrap_or(flow.checked);
         flow.frame = self.frame.unwrap_or(flow.frame);
-        flow.receivers = self.receivers.unwrap_or(flow.receivers);
         flow.acknowledge = match self.acknowledge.as_deref() {
             None | Some("start_and_stop") => Acknowledge::StartAndStop,
             Some("never") => Acknowledge::Never,
             Some("every_send") => Acknowledge::EverySend,
-            Some(odd) => return said("acknowledge", odd, "start_and_stop, never or every_send"),
-        };
-        flow.slow = match self.slow.as_deref() {
-            None | Some("cut") => Slow::Cut,
-            Some("skip") => Slow::Skip,
-            Some(odd) => return said("slow", odd, "cut or skip"),
+            Some(odd) => return invalid("acknowledge", odd, "start_and_stop, never or every_send"),
         };
         if let Some(window) = self.window {
             if !(1..=WINDOW_LIMIT).contains(&window) {
-                return said("window", &window.to_string(), "1 byte to 16 GiB");
+                return invalid("window", &window.to_string(), "1 byte to 16 GiB");
             }
             flow.window = window;
-        }
-        if let Some(throttle) = self.throttle {
-            if !(throttle.is_finite() && throttle > 0.0) {
-                return said("throttle", &throttle.to_string(), "bytes a second");
-            }
-            flow.throttle = Some(throttle);
-        }
-        if let Some(text) = &self.group {
-            let mut group: Group = text.parse().map_err(other)?;
-            if let Some(interface) = &self.interface {
-                let Ok(interface) = interface.parse() else {
-                    return said("interface", interface, "the IPv4 address, the name or the index of one of this host");
-                };
-                group.interface = interface;
-            }
-            flow.group = Some(group);
         }
         let time = |given: Option<f64>, default: Duration| given.map_or(default, seconds);
         flow.connect_wait = time(self.connect_wait, flow.connect_wait);
@@ -119,26 +145,27 @@ impl ReceiverOptions {
         serde_json::from_str(text).map_err(|error| other(format_args!("invalid settings of a receiver: {error}")))
     }
 
-    /// Returns the settings of the receiver.
-    pub fn receiver(&self) -> PyResult<ReceiverSettings> {
-        let mut settings = ReceiverSettings { announce: self.announce.clone(), ..ReceiverSettings::default() };
+    /// Returns the settings of one of its flows, from all places.
+    pub fn values(&self, stream: &Name, name: &Name) -> PyResult<FlowValues> {
+        let mut said = FlowPatch::new(stream.clone(), name.clone());
+        (said.checksum, said.protection, said.announce) = (self.checked, self.protection, self.announce.clone());
         if let Some(listen) = &self.listen {
             let odd = |_| other(format_args!("invalid listen '{listen}': give an IP address and a port, as 10.0.0.5:0"));
-            settings.listen = listen.parse().map_err(odd)?;
+            said.endpoint = Some(listen.parse().map_err(odd)?);
         }
-        if settings.listen.ip().is_unspecified() && settings.announce.is_none() {
-            let text = "give `announce`, the address at which others reach this host";
-            return Err(other(format_args!("listen is {}, which is no address for senders: {text}", settings.listen)));
-        }
+        of_program(Direction::Recv, &said).map_err(other)
+    }
+
+    /// Returns the settings of the receiver, whose place is the first one that its flows have.
+    pub fn receiver(&self, flows: &[FlowValues]) -> PyResult<ReceiverSettings> {
+        let mut settings = ReceiverSettings::default().at_place_of(flows);
         settings.resume = self.resume.map_or(settings.resume, seconds);
         Ok(settings)
     }
 
     /// Returns the settings of a flow.
-    pub fn flow(&self, name: Name) -> FlowSettings {
-        let mut flow = FlowSettings::new(name);
-        flow.protection = self.protection.unwrap_or_default();
-        flow.checked = self.checked.unwrap_or(flow.checked);
+    pub fn flow(&self, name: Name, values: &FlowValues) -> FlowSettings {
+        let mut flow = values.to_received(FlowSettings::new(name));
         flow.transports = self.transports.clone().unwrap_or(flow.transports);
         flow.callback_limit = CALL_LIMIT;
         flow.callback_average_limit = CALL_AVERAGE_LIMIT;

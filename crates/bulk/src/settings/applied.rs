@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::table::{FlowPatch, Protocol, Slow};
+use super::table::{FASTEST_MB, FlowPatch, Protocol, Slow};
 use crate::{
     group::Group,
     message::Transport,
@@ -84,7 +84,10 @@ impl FlowValues {
         }
         Ok(SendFlow {
             receivers: all.receivers.unwrap_or(default.receivers),
-            throttle: all.throttle_mb.map(|mb| mb * 1e6).or(default.throttle),
+            throttle: match all.throttle_mb {
+                None => default.throttle,
+                Some(mb) => (mb < FASTEST_MB).then_some(mb * 1e6),
+            },
             slow: match all.slow {
                 None => default.slow,
                 Some(Slow::Cut) => sender::Slow::Cut,
@@ -134,6 +137,14 @@ mod tests {
 
     fn sent(file: FlowPatch, later: &[&FlowPatch]) -> Result<SendFlow, BadCombination> {
         FlowValues::new(file, later)?.to_sent(SendFlow::new(Name::new("data").unwrap()))
+    }
+
+    #[test]
+    fn a_call_lifts_the_limit_of_the_site() {
+        let file = FlowPatch { throttle_mb: Some(5.0), ..patch() };
+        let lifted = FlowPatch { throttle_mb: Some(f64::INFINITY), ..patch() };
+        assert_eq!(sent(file.clone(), &[]).unwrap().throttle, Some(5e6));
+        assert_eq!(sent(file, &[&lifted]).unwrap().throttle, None);
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub struct BadFlow {
 }
 
 /// The highest throttle, in 10^6 bytes a second. Above it the rate is not limited.
-const FASTEST_MB: f64 = 1e6;
+pub(super) const FASTEST_MB: f64 = 1e6;
 /// The lowest rate, in MB/s.
 const SLOWEST_MB: f64 = 1e-3;
 
