@@ -96,9 +96,10 @@ fn a_sender_is_started_paced_paused_and_stopped_from_another_program() {
     let (sender, _receiver, logs) = site.sender(&["spectra"]);
     let controlled = ControlledSender::starting(sender.clone(), |order| {
         order.flow.start(order.parameter.as_bytes()).map_err(|why| why.to_string())?;
-        // Blocks until it is stopped.
+        // Blocks until it is stopped. At the lowest rate one frame takes minutes.
+        let block = pattern(1, 300_000);
         let why = loop {
-            if let Err(why) = order.flow.send(pattern(1, 1000)) {
+            if let Err(why) = order.flow.send(block.clone()) {
                 break why;
             }
         };
