@@ -157,7 +157,14 @@ public:
         periodic.call_ = std::make_unique<std::pair<Periodic::Function, Flow *>>(std::move(send), this);
         const auto call = [](void *context, const tampu_bulk_sender *) -> std::int32_t {
             auto &[function, flow] = *static_cast<std::pair<Periodic::Function, Flow *> *>(context);
-            return function(*flow) ? 0 : 1;
+            try {
+                return function(*flow) ? 0 : 1;
+            } catch (const std::exception &why) {
+                tampu_bulk_explain(why.what());
+            } catch (...) {
+                tampu_bulk_explain("an exception without a text");
+            }
+            return 1;
         };
         periodic.handle_.reset(detail::checked(tampu_bulk_every(handle_.get(), interval_us, call, periodic.call_.get())));
         return periodic;
@@ -326,6 +333,9 @@ public:
     ControlledFlow(Flow &flow, const std::string &name, std::function<void(Flow &, const StartOrder &)> start = {})
         : call_(std::make_unique<Call>(std::move(start), &flow)),
           handle_(detail::checked(tampu_bulk_control_sender(flow.get(), name.c_str(), call_->first ? on_start : nullptr, call_.get()))) {}
+    ControlledFlow(ControlledFlow &&) = default;
+    // Another offer would lose its function before its handle.
+    ControlledFlow &operator=(ControlledFlow &&) = delete;
 
 private:
     using Call = std::pair<std::function<void(Flow &, const StartOrder &)>, Flow *>;

@@ -22,9 +22,18 @@ impl Throttle {
         Throttle { bytes_per_second: bytes_per_second.filter(|rate| *rate > 0.0 && rate.is_finite()), due: None }
     }
 
-    /// Sets another rate, which applies from the next byte on; `None` or zero means no limit.
-    pub fn set_rate(&mut self, bytes_per_second: Option<f64>) {
-        *self = Throttle::new(bytes_per_second);
+    /// Sets another rate; `None` or zero means no limit. Bytes that are sent and not yet due are due at the new rate.
+    pub fn set_rate(&mut self, bytes_per_second: Option<f64>, now: Instant) {
+        let before = std::mem::replace(self, Throttle::new(bytes_per_second));
+        if let (Some(old), Some(new), Some(due)) = (before.bytes_per_second, self.bytes_per_second, before.due) {
+            let left = due.saturating_duration_since(now).as_secs_f64() * old / new;
+            self.due = Some(if due > now { now + Duration::from_secs_f64(left.min(3600.0)) } else { due });
+        }
+    }
+
+    /// Returns the time until everything sent is due.
+    pub fn ahead(&self, now: Instant) -> Duration {
+        self.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now))
     }
 
     /// Returns the limit in bytes a second.
@@ -47,6 +56,20 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_rates_release_nothing_before_it_is_due() {
+        let (mut throttle, now) = (Throttle::new(Some(1e6)), Instant::now());
+        assert_eq!(throttle.sent(1_000_000, now), Duration::from_secs(1));
+        for _ in 0..10 {
+            throttle.set_rate(Some(1e6), now);
+        }
+        assert_eq!(throttle.ahead(now), Duration::from_secs(1));
+        throttle.set_rate(Some(4e6), now + Duration::from_millis(500));
+        assert_eq!(throttle.ahead(now + Duration::from_millis(500)), Duration::from_millis(125));
+        throttle.set_rate(None, now);
+        assert_eq!(throttle.ahead(now), Duration::ZERO);
+    }
 
     #[test]
     fn a_rate_is_kept_over_time_and_a_pause_is_not_made_up_for() {

@@ -91,6 +91,37 @@ fn start(parameter: &str) -> ControlCommand {
 }
 
 #[test]
+fn a_stop_while_a_short_block_is_paced_is_not_lost_and_the_end_of_an_offer_resumes() {
+    let site = Site::new();
+    let (sender, _receiver, _logs) = site.sender(&["spectra"]);
+    let flow = sender.flows()[0].clone();
+    let controlled = ControlledSender::new(sender.clone());
+    let offer = offer_sender(&site.correlator, name("corr"), &controlled).unwrap();
+    site.await_offers(1);
+    site.ask("corr", pace(1000.0)).unwrap();
+    flow.start(b"short").unwrap();
+    std::thread::scope(|scope| {
+        // One frame, after which the call sleeps for minutes.
+        let sending = scope.spawn(|| flow.send(pattern(1, 200_000)));
+        eventually(|| flow.state().bytes == 200_000);
+        site.ask("corr", STOP).unwrap();
+        let sent = sending.join().unwrap();
+        assert!(matches!(sent, Err(SendError::Cancelled { .. })), "{sent:?}");
+    });
+    flow.stop().unwrap();
+    flow.start(b"paused").unwrap();
+    site.ask("corr", pace(0.0)).unwrap();
+    site.ask("corr", PAUSE).unwrap();
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| flow.send(pattern(2, 1000)));
+        drop(offer);
+        controlled.end();
+        sending.join().unwrap().unwrap();
+    });
+    flow.stop().unwrap();
+}
+
+#[test]
 fn a_sender_is_started_paced_paused_and_stopped_from_another_program() {
     let site = Site::new();
     let (sender, _receiver, logs) = site.sender(&["spectra"]);

@@ -142,13 +142,18 @@ pub unsafe extern "C" fn tampu_bulk_control_receiver(
             // The whole value is captured: its members alone could not be sent.
             let Calls(calls) = &calls;
             asked.choose(std::slice::from_ref(&flow.name))?;
+            let mut all = into.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|done: &Arc<Done>| !done.is_over());
+            if !all.is_empty() {
+                // They have the same context, and one of them may still run.
+                return Err("callbacks of the last opening have not returned yet; try again".to_owned());
+            }
             let done = Arc::new(Done::default());
             // SAFETY: by the caller; ending the offer waits for `done`.
             let handler: Box<dyn Handler> = Box::new(unsafe { Callbacks::new(*calls, done.clone()) });
             let flows = vec![(asked.narrow(flow.clone())?, handler)];
-            let mut all = into.lock().unwrap_or_else(PoisonError::into_inner);
-            all.retain(|done: &Arc<Done>| !done.is_over());
             all.push(done);
+            drop(all);
             Receiver::open(identity.clone(), of.clone(), settings.clone(), flows).map_err(|why| why.to_string())
         };
         let controlled = ControlledReceiver::new(&bus, stream, open);

@@ -45,9 +45,10 @@ struct OpenOffer {
 /// Control of a sender that is offered to others.
 #[pyclass(frozen, module = "tampu._native")]
 pub struct BulkControl {
-    opened: Mutex<Option<OpenOffer>>,
-    orders: Mutex<Option<Heard<Order>>>,
+    // Dropped in this order: the end of the offer waits for the result of a start.
     current: Mutex<Option<Tell<Result<(), String>>>>,
+    orders: Mutex<Option<Heard<Order>>>,
+    opened: Mutex<Option<OpenOffer>>,
 }
 
 impl BulkControl {

@@ -88,8 +88,9 @@ impl ControlledReceiver {
 
     /// Closes it. Running transfers end incomplete. Returns false if it was closed.
     pub fn close(&self) -> bool {
+        // Nobody opens it before it is closed. The state can be read meanwhile.
+        let _on_open = self.on_open.lock();
         let open = self.openings.lock().open.take();
-        // Closing may take a while, and the state can be read meanwhile.
         open.is_some()
     }
 

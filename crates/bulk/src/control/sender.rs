@@ -18,7 +18,7 @@ use super::{
 use crate::{Name, Sender, asking::fitted, open::spawn, sender::Flow, sending::Phase};
 
 /// The longest wait of a stop until the started work has ended.
-const STOP_WAIT: Duration = Duration::from_secs(5);
+const STOP_WAIT: Duration = Duration::from_secs(3);
 
 /// A start that the program is to carry out.
 pub struct StartOrder<'a> {
@@ -90,7 +90,7 @@ impl ControlledSender {
         (runs.starts, runs.flow.is_some())
     }
 
-    /// Cancels the work that a start began, waits for its end, and refuses further starts. Commands that are being carried
+    /// Cancels the work that a start began, waits for its end, resumes all flows, and refuses further starts. Commands that are being carried
     /// out may still hold the sender.
     pub fn end(&self) {
         let mut runs = self.starter.runs.lock();
@@ -100,6 +100,8 @@ impl ControlledSender {
         }
         let worker = runs.worker.take();
         drop(runs);
+        // Nobody could resume them afterwards.
+        self.sender.flows().iter().for_each(Flow::resume);
         // The callback itself may hold the last reference.
         if let Some(worker) = worker.filter(|worker| worker.thread().id() != std::thread::current().id()) {
             let _ = worker.join();
@@ -158,8 +160,10 @@ impl ControlledSender {
             if started {
                 flow.set_cancelled(true);
             }
-            any |= flow.cancel() || started;
-            flow.resume();
+            if flow.cancel() || started {
+                any = true;
+                flow.resume();
+            }
         }
         if !any {
             let what = named.map_or("no flow is sending".to_owned(), |name| format!("flow '{name}' is not sending"));
@@ -185,8 +189,9 @@ impl Starter {
         if flow.state().phase == Phase::Data {
             flow.reset();
         }
-        flow.set_cancelled(false);
         let mut runs = self.runs.lock();
+        // Under the lock: a stop that comes now finds no work, and cancels nothing of the program's own.
+        flow.set_cancelled(false);
         runs.flow = None;
         runs.failure = match &ended {
             Ok(Ok(())) => None,

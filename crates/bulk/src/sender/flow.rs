@@ -106,7 +106,6 @@ impl Flow {
             links: Vec::new(),
             group: outlet.map(GroupSender::new),
             throttle: Throttle::new(settings.throttle),
-            paces: 0,
             paused: false,
             cancelled: false,
             rate: Rate::new(),
@@ -315,10 +314,14 @@ impl Flow {
             let now = Instant::now();
             let pause = core.throttle.sent(taken, now);
             if !pause.is_zero() {
-                core = call.pause(core, pause);
+                core = call.pause(core);
             }
             if core.ended {
                 return Err(SendError::Closed);
+            }
+            // Also after the last frame: otherwise a stop between two short blocks or files would be lost.
+            if core.cancelled {
+                return Err(self.was_cancelled());
             }
             if last {
                 if ask {

@@ -98,12 +98,11 @@ impl<'a> Call<'a> {
     }
 
     /// Waits for the throttle. Meanwhile receivers get signs of life and their backlog.
-    pub(super) fn pause(&self, mut core: MutexGuard<'a, FlowCore>, time: Duration) -> MutexGuard<'a, FlowCore> {
-        let until = Instant::now() + time;
-        let paces = core.paces;
+    pub(super) fn pause(&self, mut core: MutexGuard<'a, FlowCore>) -> MutexGuard<'a, FlowCore> {
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.ended || core.cancelled || core.paces != paces {
+            // Another rate changes what is left.
+            let left = core.throttle.ahead(Instant::now());
+            if left.is_zero() || core.ended || core.cancelled {
                 return core;
             }
             if left < SHORT_PAUSE {

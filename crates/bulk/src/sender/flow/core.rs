@@ -37,8 +37,6 @@ pub(in crate::sender) struct FlowCore {
     /// The data for all receivers of the group.
     pub(in crate::sender) group: Option<GroupSender>,
     pub(in crate::sender) throttle: Throttle,
-    /// Number of changes of the throttle's rate, for a call that sleeps for the former one.
-    pub(in crate::sender) paces: u64,
     /// True while no data is sent, by a command.
     pub(in crate::sender) paused: bool,
     /// True if the running transfer, or the one that a command has begun, must send nothing more.

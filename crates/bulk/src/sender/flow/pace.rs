@@ -1,6 +1,8 @@
 //! Commands to a flow beside its running call: another rate, a pause, the end of the transfer. They return at once, and
 //! come from any thread.
 
+use std::time::Instant;
+
 use super::Flow;
 use crate::{sender::error::SendError, sending::Phase};
 
@@ -9,8 +11,7 @@ impl Flow {
     /// frame on, and for the transfers after it.
     pub fn set_throttle(&self, bytes_per_second: Option<f64>) {
         let mut core = self.inner.core.lock();
-        core.throttle.set_rate(bytes_per_second);
-        core.paces += 1;
+        core.throttle.set_rate(bytes_per_second, Instant::now());
         drop(core);
         self.wake_waiting();
     }
