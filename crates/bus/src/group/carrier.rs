@@ -20,7 +20,7 @@ use tampu_types::{Domain, TopicName, name::unescape};
 use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
-    datagram::{Content, Key},
+    datagram::{Content, Key, head},
     hearing::Hearing,
     incoming::{Arrived, Incoming},
     outgoing::Outgoing,
@@ -236,6 +236,9 @@ impl Shared {
             return;
         }
         let mut outgoing = self.outgoing.lock();
+        if let Some(host) = host.as_deref().filter(|_| self.topics.has_rules()) {
+            outgoing.renew_for(host);
+        }
         let Some(member) = outgoing.admit(wish.boot, wish.life, host, self.clock.monotonic()) else { return };
         let granted = Granted { key: outgoing.key(), member };
         drop(outgoing);
@@ -269,8 +272,13 @@ impl Shared {
         while !self.is_over() {
             let seal = self.outgoing.lock().seal();
             let took = self.source.take(&mut buffer, |datagram, _| {
+                let Ok((_, epoch, number)) = head(datagram) else { return };
                 if let Ok(Content::Report(member, report)) = seal.open(datagram) {
-                    self.outgoing.lock().sending.reported(member, &report, self.clock.monotonic());
+                    let mut outgoing = self.outgoing.lock();
+                    // The key may be another one by now, with other members.
+                    if outgoing.key().epoch == epoch {
+                        outgoing.reported(member, number, &report, self.clock.monotonic());
+                    }
                     self.news.notify_all();
                 }
             });

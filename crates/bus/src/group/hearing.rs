@@ -80,15 +80,16 @@ impl Hearing {
     fn advance(&mut self, next: u64, received: Option<u64>, now: u64) {
         let seen = self.seen.unwrap_or(received.unwrap_or(next));
         if next > seen {
-            let missed = (seen..next).filter(|number| Some(*number) != received);
-            let skipped = (next - seen).saturating_sub(MISSING as u64);
+            // A number far ahead takes no more work than one behind the longest gap.
+            let from = seen.max(next.saturating_sub(MISSING as u64));
+            let skipped = from - seen;
             let before = self.missing.len();
-            for number in missed.skip(skipped as usize) {
+            for number in (from..next).filter(|number| Some(*number) != received) {
                 self.missing.insert(number, Missing { since: now, asked: None });
             }
             let found = (self.missing.len() - before) as u64 + skipped;
             if found > 0 {
-                self.lost += found;
+                self.lost = self.lost.saturating_add(found);
                 let delay = self.delay(DAMPING);
                 self.report_by(now + delay);
             }
@@ -235,6 +236,15 @@ mod tests {
 
     fn taken(hearing: &mut Hearing, now: u64) -> Vec<u8> {
         std::iter::from_fn(|| hearing.take(now)).map(|message| message[0]).collect()
+    }
+
+    #[test]
+    fn a_number_far_ahead_takes_no_longer_than_a_long_gap() {
+        let mut hearing = Hearing::new(1 << 20, 1, 0);
+        hearing.beacon(10, 0, 0);
+        hearing.beacon(1 << 61, 0, 1);
+        assert!(hearing.missing.len() <= MISSING);
+        assert_eq!(hearing.lost, (1 << 61) - 10);
     }
 
     proptest! {

@@ -16,7 +16,6 @@ struct Source {
     host: String,
     seal: Seal,
     member: u16,
-    reports: u64,
     hearing: Hearing,
     /// Address that its datagrams come from.
     at: Option<SocketAddr>,
@@ -32,6 +31,9 @@ pub struct Arrived {
 #[derive(Default)]
 pub struct Incoming {
     sources: HashMap<u64, Source>,
+    /// The count of all reports, to any source: a source that is forgotten and added again has the same key and member, and a count
+    /// that began again would repeat nonces.
+    reports: u64,
     /// True if datagrams came with a key that is not known here.
     pub misses_keys: bool,
     /// Datagrams that did not open.
@@ -46,7 +48,7 @@ impl Incoming {
         }
         let Some(seal) = Seal::new(key) else { return };
         self.sources.retain(|_, source| source.boot != boot);
-        let source = Source { boot, host: host.to_owned(), seal, member, reports: 0, hearing, at: None };
+        let source = Source { boot, host: host.to_owned(), seal, member, hearing, at: None };
         self.sources.insert(key.epoch, source);
     }
 
@@ -91,11 +93,42 @@ impl Incoming {
             if let Some(at) = source.at
                 && let Some(report) = source.hearing.report(now)
             {
-                send(&source.seal.report(source.member, source.reports, &report), at);
-                source.reports += 1;
+                send(&source.seal.report(source.member, self.reports, &report), at);
+                self.reports += 1;
             }
             next = next.min(source.hearing.due().unwrap_or(u64::MAX));
         }
         next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the numbers of the reports to a source that is heard and reported to.
+    fn reported(incoming: &mut Incoming, seal: &Seal, now: u64) -> Vec<u64> {
+        let from = SocketAddr::from(([127, 0, 0, 1], 7));
+        incoming.datagram(&mut seal.beacon(now, 0, 0), from, 0, now);
+        let mut numbers = Vec::new();
+        incoming.work(now + 10_000_000, &mut Vec::new(), |report, _| numbers.push(head(report).unwrap().2));
+        numbers
+    }
+
+    #[test]
+    fn a_source_that_is_forgotten_and_added_again_gets_no_number_twice() {
+        let key = Key { epoch: 5, secret: [7; 32] };
+        let (mut incoming, seal) = (Incoming::default(), Seal::new(&key).unwrap());
+        let mut numbers = Vec::new();
+        for round in 0..3 {
+            let now = round * 2 * FORGET;
+            incoming.add(9, "h", &key, 3, Hearing::new(1 << 20, 1, now));
+            numbers.extend(reported(&mut incoming, &seal, now));
+            incoming.work(now + FORGET + 20_000_000, &mut Vec::new(), |_, _| {});
+            assert!(!incoming.knows(9), "it is forgotten");
+        }
+        let mut once = numbers.clone();
+        once.dedup();
+        assert_eq!((numbers.len(), once), (3, numbers));
     }
 }

@@ -1,14 +1,14 @@
 //! The sending side of a group at its source: the queue of messages, their pieces, members with their leases.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
 use bytes::Bytes;
 
 use super::{
-    datagram::{HEAD, Key, PIECE, Piece, Seal, TAG},
+    datagram::{HEAD, Key, PIECE, Piece, Report, Seal, TAG},
     sending::Sending,
 };
 
@@ -51,6 +51,10 @@ pub struct Outgoing {
     piece: usize,
     /// Messages that were dropped because too many waited.
     pub dropped: u64,
+    /// Hosts with proved names that may have the key.
+    entitled: BTreeSet<String>,
+    /// The highest number of a report, for each member.
+    reports: HashMap<u16, u64>,
 }
 
 impl Outgoing {
@@ -70,6 +74,8 @@ impl Outgoing {
             beacon_at: 0,
             piece: datagram - HEAD - PIECE - TAG,
             dropped: 0,
+            entitled: BTreeSet::new(),
+            reports: HashMap::new(),
         })
     }
 
@@ -90,6 +96,7 @@ impl Outgoing {
             return Some(lease.member);
         }
         // A number is given once for each key: with another count of reports it would repeat a nonce.
+        self.entitled.extend(host.clone());
         let member = self.last_member.checked_add(1)?;
         self.last_member = member;
         self.leases.insert(life, Lease { member, boot, host, until: now + LEASE, since: now });
@@ -112,8 +119,31 @@ impl Outgoing {
         if (renews && self.leases.len() < before || is_used_up)
             && let Some(fresh) = Outgoing::new(self.piece + HEAD + PIECE + TAG)
         {
-            *self = Outgoing { dropped: self.dropped, ..fresh };
+            let entitled = self.leases.values().filter_map(|lease| lease.host.clone()).collect();
+            *self = Outgoing { dropped: self.dropped, entitled, ..fresh };
         }
+    }
+
+    /// Takes another key if something was sent that this host was not asked about: with the present one it could read that, too.
+    pub fn renew_for(&mut self, host: &str) {
+        let is_unused = self.sending.next() == 0 && self.queue.is_empty();
+        if is_unused || self.entitled.contains(host) {
+            return;
+        }
+        if let Some(fresh) = Outgoing::new(self.piece + HEAD + PIECE + TAG) {
+            let mut entitled = std::mem::take(&mut self.entitled);
+            entitled.insert(host.to_owned());
+            *self = Outgoing { dropped: self.dropped, entitled, ..fresh };
+        }
+    }
+
+    /// Processes a report of a member with this number. An earlier number was recorded and sent again by a stranger.
+    pub fn reported(&mut self, member: u16, number: u64, report: &Report, now: u64) {
+        if self.reports.get(&member).is_some_and(|before| number <= *before) {
+            return;
+        }
+        self.reports.insert(member, number);
+        self.sending.reported(member, report, now);
     }
 
     /// Returns the boots of the hosts that hear the group.
@@ -125,12 +155,9 @@ impl Outgoing {
         boots
     }
 
-    /// Returns the proved names of the hosts with the key.
+    /// Returns the proved names of the hosts that have the key, or would get it without another one being made.
     pub fn holders(&self) -> Vec<String> {
-        let mut hosts: Vec<String> = self.leases.values().filter_map(|lease| lease.host.clone()).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        hosts
+        self.entitled.iter().cloned().collect()
     }
 
     /// Returns the hosts that have had the key for this long, ns, and do not hear the group.
@@ -248,6 +275,46 @@ mod tests {
             }
         }
         came
+    }
+
+    #[test]
+    fn a_host_that_comes_later_cannot_read_what_was_sent_before() {
+        let mut source = Outgoing::new(1472).unwrap();
+        let host = |name: &str| Some(name.to_owned());
+        let member = source.admit(1, 11, host("dish"), 0).unwrap();
+        source.renew_for("mast");
+        let first = source.key().epoch;
+        source.admit(2, 12, host("mast"), 0);
+        let report = |seen| Report { seen, lost: 0, room: 1 << 20, missing: Vec::new() };
+        source.reported(member, 1, &report(0), 0);
+        assert!(source.put("t/x", b"secret", 0));
+        let mut out = Vec::new();
+        source.take(&mut out, 8, 0);
+        source.renew_for("mast");
+        assert_eq!(source.key().epoch, first, "this host was asked about");
+        source.renew_for("vm");
+        assert_ne!(source.key().epoch, first);
+        assert_eq!(source.holders(), ["dish", "mast", "vm"], "they are asked about from the first message on");
+        assert_eq!(source.reached(0), Vec::<u32>::new(), "all ask for the other key");
+    }
+
+    #[test]
+    fn a_report_that_is_sent_again_counts_once() {
+        let mut source = Outgoing::new(1472).unwrap();
+        let member = source.admit(1, 11, None, 0).unwrap();
+        let report = |missing| Report { seen: 0, lost: 0, room: 1 << 20, missing };
+        source.reported(member, 1, &report(vec![]), 0);
+        source.put("t/x", &[0; 5000], 0);
+        let mut out = Vec::new();
+        source.take(&mut out, 8, 0);
+        let asked = report(vec![(0, 2)]);
+        for round in 1..4u64 {
+            source.reported(member, 2, &asked, round * 1_000_000_000);
+            out.clear();
+            source.take(&mut out, 2, round * 1_000_000_000);
+            let repairs = out.iter().filter(|datagram| crate::group::datagram::head(datagram).unwrap().0 == 1).count();
+            assert_eq!(repairs, if round == 1 { 2 } else { 0 }, "round {round}");
+        }
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Sending {
         let lost = member.lost - member.round.1;
         let in_round = member.seen.saturating_sub(member.round.0);
         // Few losses among few datagrams say nothing.
-        let is_congested = lost * 100 > in_round.max(ROUND) * CONGESTED;
+        let is_congested = lost.saturating_mul(100) > in_round.max(ROUND).saturating_mul(CONGESTED);
         if in_round >= ROUND || is_congested {
             member.round = (member.seen, member.lost);
         }
@@ -206,7 +206,7 @@ impl Sending {
         let ceiling = rooms.map(|member| member.room / 2).min().unwrap_or(FIRST_WINDOW);
         self.window = self.window.min(ceiling.max(LEAST_WINDOW));
         for (from, count) in &report.missing {
-            for missed in *from..from.saturating_add(u64::from(*count)).min(self.next) {
+            for missed in (*from).max(self.lowest)..from.saturating_add(u64::from(*count)).min(self.next) {
                 let Some(sent) = missed.checked_sub(self.lowest).and_then(|at| self.sent.get(at as usize)) else { continue };
                 if sent.sent_again.is_none_or(|before| now >= before + pause) {
                     self.again.insert(missed);

@@ -122,6 +122,7 @@ impl Inbox {
         self.drain(out);
         let told_before = std::mem::replace(&mut self.offered, next);
         if !self.reliable
+            && self.is_late(now)
             && let Some(hole) = self.hole().filter(|hole| hole.start < told_before)
         {
             // Two heartbeats have reported it, so it is not under way.
@@ -199,13 +200,19 @@ impl Inbox {
         match self.hole() {
             None => self.hole_since = None,
             // For a reader without recovery, a later batch proves the loss. The tail may still be under way.
-            Some(hole) if !self.reliable && !self.stash.is_empty() => {
+            Some(hole) if !self.reliable && !self.stash.is_empty() && self.is_late(now) => {
                 self.lose(hole, LossReason::Dropped, out);
             }
             Some(_) => {
                 self.hole_since.get_or_insert(now);
             }
         }
+    }
+
+    /// Returns true if a hole of a reader without recovery is no longer under way. Heartbeats overtake the samples of a group.
+    fn is_late(&self, now: u64) -> bool {
+        self.by_group.filter(|(until, _)| now < *until).is_none()
+            || self.hole_since.is_some_and(|since| now >= since + self.group_patience)
     }
 
     fn lose(&mut self, hole: Range<u64>, why: LossReason, out: &mut Vec<Handed>) {
