@@ -233,7 +233,7 @@ def controlled(place, compiled):
     denied = place.run("bulk", "control", "open", "taker", check=False)
     check("and open once", denied.returncode == 1 and "it is open already; close it first" in denied.stderr)
     obeys.communicate("\n", timeout=60)
-    check("it ends well", obeys.returncode == 0)
+    check(f"it ends well: {obeys.returncode}", obeys.returncode == 0)
 
 
 CONFIGURED = """

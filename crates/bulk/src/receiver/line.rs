@@ -6,6 +6,11 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
+use rustix::{
+    io::retry_on_intr,
+    net::{SendAncillaryBuffer, SendFlags, sendmsg},
+};
+
 use super::flow::Answer;
 use crate::{frame::Header, seal::RecordSealer};
 
@@ -56,7 +61,10 @@ impl Line {
 }
 
 fn write_all(stream: &mut TcpStream, head: &[u8], payload: &[u8]) -> io::Result<()> {
-    let mut written = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(payload)])?;
+    let pieces = [IoSlice::new(head), IoSlice::new(payload)];
+    // Not `writev`: its SIGPIPE would end a program in C when its sender has gone.
+    let send = || sendmsg(&*stream, &pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+    let mut written = retry_on_intr(send)?;
     if written < head.len() {
         stream.write_all(&head[written..])?;
         written = head.len();
