@@ -369,17 +369,9 @@ def test_a_gigabyte_needs_the_memory_of_windows(place):
         assert peak < 400 << 10, peak
 
 
-def eventually(condition):
-    """Waits until a condition holds."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def offered(name, count=1):
     """Waits until the programs have found each other."""
-    eventually(lambda: len([one for one in bulk.offers() if one["name"] == name]) == count)
+    peers.until(f"the offer {name}", lambda: len([one for one in bulk.offers() if one["name"] == name]) == count)
 
 
 def test_another_program_starts_paces_and_stops_a_sender(place):
@@ -404,10 +396,10 @@ def test_another_program_starts_paces_and_stops_a_sender(place):
         control.pace(1000)
         received = in_thread(lambda: whole(receiver))
         assert control.start("uid://A002/X1")["active"]
-        eventually(lambda: sender.state()["flows"][0]["bytes"] > 0)
+        peers.until("data flows", lambda: sender.state()["flows"][0]["bytes"] > 0)
         state = control.pace(0)
         assert state["report"]["sender"]["flows"][0]["throttle"] is None
-        eventually(lambda: sender.state()["flows"][0]["bytes"] > 1_000_000)
+        peers.until("a megabyte", lambda: sender.state()["flows"][0]["bytes"] > 1_000_000)
         assert control.pause()["report"]["sender"]["flows"][0]["paused"]
         control.resume()
         # The exception of the stopped call gives the transfer up, and ends no more than its block.
@@ -418,7 +410,7 @@ def test_another_program_starts_paces_and_stops_a_sender(place):
 
         received = in_thread(lambda: whole(receiver))
         control.start(file="x.bin")
-        eventually(lambda: control.state()["failure"] == "'x.bin'")
+        peers.until("the failure", lambda: control.state()["failure"] == "'x.bin'")
         assert received()[2]["data"].reset
         with pytest.raises(bulk.BulkError, match="invalid rate of 5 bytes/s"):
             control.pace(5)

@@ -26,8 +26,7 @@
 //! };
 //! # use tampu_bus::Participant;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let participant: Participant = unimplemented!();
+//! # fn both(participant: Participant) -> Result<(), Box<dyn std::error::Error>> {
 //! // The program at the correlator.
 //! let flows = vec![SendFlow::new("spectra".parse()?)];
 //! let sender = Arc::new(Sender::open(Identity::of(&participant), "correlator".parse()?, flows)?);

@@ -44,15 +44,6 @@ fn invalid<T>(what: &str, value: &str, possible: &str) -> PyResult<T> {
     Err(other(format_args!("invalid {what} '{value}': give {possible}")))
 }
 
-fn protocol(transport: Transport) -> Protocol {
-    match transport {
-        Transport::Tcp => Protocol::Tcp,
-        Transport::Shm => Protocol::Shm,
-        Transport::Udp => Protocol::Udp,
-        Transport::Multicast => Protocol::Multicast,
-    }
-}
-
 impl SenderOptions {
     /// Reads the settings.
     pub fn parse(text: &str) -> PyResult<SenderOptions> {
@@ -85,7 +76,7 @@ impl SenderOptions {
             },
         };
         Ok(FlowPatch {
-            protocol: self.transport.map(protocol),
+            protocol: self.transport.map(Protocol::from),
             checksum: self.checked,
             protection: self.protection,
             receivers: self.receivers,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Name, Protection, message::Transport, receiver::FlowSettings, settings::Protocol};
+use crate::{Name, Protection, receiver::FlowSettings, settings::Protocol};
 
 /// Name of the service of all offers. Rules about one offer name `bulk/control/NAME`.
 pub const CONTROL: &str = "bulk/control";
@@ -115,14 +115,7 @@ impl OpenCommand {
     pub fn narrow(&self, flow: FlowSettings) -> Result<FlowSettings, String> {
         let mut flow = flow;
         flow.checked |= self.checksum.unwrap_or(false);
-        let wanted = match self.protocol {
-            None | Some(Protocol::Auto) => None,
-            Some(Protocol::Tcp) => Some(Transport::Tcp),
-            Some(Protocol::Shm) => Some(Transport::Shm),
-            Some(Protocol::Udp) => Some(Transport::Udp),
-            Some(Protocol::Multicast) => Some(Transport::Multicast),
-        };
-        if let Some(wanted) = wanted {
+        if let Some(wanted) = self.protocol.and_then(Protocol::transport) {
             if !flow.transports.contains(&wanted) {
                 let accepted: Vec<&str> = flow.transports.iter().map(|one| one.name()).collect();
                 return Err(format!("flow '{}' accepts {} only, and not {}", flow.name, accepted.join(", "), wanted.name()));
@@ -203,6 +196,7 @@ pub(super) fn checked_rate(bytes_per_s: f64) -> Result<Option<f64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Transport;
 
     #[test]
     fn opening_narrows_the_settings_of_the_program_and_never_widens_them() {

@@ -59,13 +59,7 @@ impl FlowValues {
     }
 
     fn transport(&self) -> Option<Transport> {
-        match self.all.protocol.unwrap_or(Protocol::Auto) {
-            Protocol::Auto => None,
-            Protocol::Tcp => Some(Transport::Tcp),
-            Protocol::Shm => Some(Transport::Shm),
-            Protocol::Udp => Some(Transport::Udp),
-            Protocol::Multicast => Some(Transport::Multicast),
-        }
+        self.all.protocol.and_then(Protocol::transport)
     }
 
     /// Applies the settings to a flow that is sent, whose own values are the defaults.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, Protection, group::Group, interface::Interface};
+use crate::{Name, Protection, group::Group, interface::Interface, message::Transport};
 
 /// All settings of bulk flows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -38,6 +38,30 @@ pub enum Protocol {
     Udp,
     /// Datagrams to a multicast group.
     Multicast,
+}
+
+impl Protocol {
+    /// Returns the transport that a connection has then; `None` if its ends choose.
+    pub fn transport(self) -> Option<Transport> {
+        match self {
+            Protocol::Auto => None,
+            Protocol::Tcp => Some(Transport::Tcp),
+            Protocol::Shm => Some(Transport::Shm),
+            Protocol::Udp => Some(Transport::Udp),
+            Protocol::Multicast => Some(Transport::Multicast),
+        }
+    }
+}
+
+impl From<Transport> for Protocol {
+    fn from(transport: Transport) -> Protocol {
+        match transport {
+            Transport::Tcp => Protocol::Tcp,
+            Transport::Shm => Protocol::Shm,
+            Transport::Udp => Protocol::Udp,
+            Transport::Multicast => Protocol::Multicast,
+        }
+    }
 }
 
 /// The treatment of a slow receiver.

@@ -1,7 +1,7 @@
 //! The values of the options that several commands of bulk data share.
 
 use clap::ValueEnum;
-use tampu_bulk::{Protection, message::Transport};
+use tampu_bulk::{Protection, message::Transport, settings};
 
 /// Transports of bulk data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,12 +21,18 @@ pub enum Protocol {
 impl Protocol {
     /// As the library has it.
     pub fn transport(self) -> Option<Transport> {
-        match self {
-            Protocol::Auto => None,
-            Protocol::Tcp => Some(Transport::Tcp),
-            Protocol::Shm => Some(Transport::Shm),
-            Protocol::Udp => Some(Transport::Udp),
-            Protocol::Multicast => Some(Transport::Multicast),
+        settings::Protocol::from(self).transport()
+    }
+}
+
+impl From<Protocol> for settings::Protocol {
+    fn from(protocol: Protocol) -> settings::Protocol {
+        match protocol {
+            Protocol::Auto => settings::Protocol::Auto,
+            Protocol::Tcp => settings::Protocol::Tcp,
+            Protocol::Shm => settings::Protocol::Shm,
+            Protocol::Udp => settings::Protocol::Udp,
+            Protocol::Multicast => settings::Protocol::Multicast,
         }
     }
 }

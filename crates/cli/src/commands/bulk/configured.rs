@@ -148,18 +148,6 @@ fn contradiction(why: BadCombination) -> Failure {
     })
 }
 
-impl From<Protocol> for settings::Protocol {
-    fn from(protocol: Protocol) -> settings::Protocol {
-        match protocol {
-            Protocol::Auto => settings::Protocol::Auto,
-            Protocol::Tcp => settings::Protocol::Tcp,
-            Protocol::Shm => settings::Protocol::Shm,
-            Protocol::Udp => settings::Protocol::Udp,
-            Protocol::Multicast => settings::Protocol::Multicast,
-        }
-    }
-}
-
 impl From<Slow> for settings::Slow {
     fn from(slow: Slow) -> settings::Slow {
         match slow {

@@ -75,8 +75,8 @@ pub struct ListMemory(Mutex<Lists>);
 
 impl ListMemory {
     /// Returns the next step to the list of each of these sets of numbers, or `None` if one of them is not worth fetching now.
-    /// What is to be fetched counts as too dear until [`ListMemory::keep`] has it: so a fetch that the time limit ends is not
-    /// repeated by each further search, and searches at the same time do not fetch the same.
+    /// Lists that are to be fetched count as too dear until [`ListMemory::keep`] has them: so a fetch that the time limit ends is
+    /// not repeated by each further search, and searches at the same time do not fetch the same.
     pub fn next_steps(&self, state: BookState, sets: &[Vec<i64>]) -> Option<Vec<Step>> {
         let lists = &mut *self.0.lock();
         lists.now += 1;
