@@ -1,4 +1,5 @@
 import { Failure } from "./failure.js";
+import { joined, jsonOf } from "./frame.js";
 import type { Session } from "./session.js";
 
 /** State of a sender or receiver that a program offers (`spec/bulk-control.md`). */
@@ -112,10 +113,14 @@ export class BulkControl {
       throw new Failure("failed", `${own.map((offer) => offer.source).join(" and ")} offer the control '${this.name}'; give each another name`);
     }
     const question = { name: this.name, process: one.process, do: command };
-    const [found] = await this.session.askJson<BulkOffer>(SERVICE, question, { timeoutMs: this.timeoutMs });
-    if (found === undefined) {
+    // A long state comes in several parts, which can end inside a letter.
+    const parts: Uint8Array[] = [];
+    for await (const { content } of this.session.ask(SERVICE, question, { timeoutMs: this.timeoutMs })) {
+      parts.push(content);
+    }
+    if (parts.length === 0) {
       throw new Failure("unanswered", `the program that offers the control '${this.name}' has not answered`);
     }
-    return found.answer;
+    return jsonOf<BulkOffer>(joined(parts));
   }
 }

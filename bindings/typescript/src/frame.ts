@@ -94,6 +94,17 @@ export function jsonOf<T>(body: Uint8Array): T {
   return JSON.parse(UTF8.decode(body)) as T;
 }
 
+/** The bytes of several parts, one after the other. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
 /** The body of PUBLISH: samples, each with its length, at a multiple of 4. */
 export function samplesBody(samples: readonly Uint8Array[]): Uint8Array {
   const place = (length: number) => 4 + Math.ceil(length / 4) * 4;

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { decodeBatch } from "../src/batch.js";
 import { decodeEvent, encodeReading, type Value } from "../src/event.js";
-import { askBody, decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberBody, samplesBody } from "../src/frame.js";
+import { askBody, decodeFrame, encodeFrame, joined, jsonBody, jsonOf, Kind, numberBody, samplesBody } from "../src/frame.js";
 import { decodeLogBatch, recordLine } from "../src/log.js";
 import { timeOf, timeText } from "../src/time.js";
 
@@ -105,4 +105,11 @@ test("times are texts with nine decimals and back, before 1970 too", () => {
   assert.equal(timeText(-1n), "1969-12-31T23:59:59.999999999Z");
   assert.equal(timeOf("2026-11-21T08:15:30"), timeOf("2026-11-21T08:15:30.000000000Z"));
   assert.throws(() => timeOf("yesterday"), /'yesterday' is no time/);
+});
+
+test("an answer in parts is one text, wherever they end", () => {
+  const whole = jsonBody({ name: "µ∑𝛾" });
+  for (let end = 0; end <= whole.length; end++) {
+    assert.deepEqual(jsonOf(joined([whole.subarray(0, end), whole.subarray(end)])), { name: "µ∑𝛾" });
+  }
 });

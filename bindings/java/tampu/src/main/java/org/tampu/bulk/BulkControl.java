@@ -1,5 +1,6 @@
 package org.tampu.bulk;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -143,10 +144,11 @@ public final class BulkControl {
         question.put("name", name);
         question.put("process", own.get(0).get("process"));
         question.put("do", command);
-        StringBuilder answer = new StringBuilder();
+        // A part of a long answer can end inside a letter.
+        ByteArrayOutputStream answer = new ByteArrayOutputStream();
         for (byte[] part : gateway.ask(SERVICE, Json.write(question), timeout)) {
-            answer.append(new String(part, StandardCharsets.UTF_8));
+            answer.writeBytes(part);
         }
-        return Json.object(answer.toString());
+        return Json.object(answer.toString(StandardCharsets.UTF_8));
     }
 }
