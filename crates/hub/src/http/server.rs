@@ -103,7 +103,9 @@ impl Listener {
 /// A running server; shuts down in order when dropped.
 pub struct Server {
     addresses: Vec<SocketAddr>,
-    runtime: Option<Runtime>,
+    /// One for each thread for sockets. A connection stays on one of them: a worker that has made a response then wakes
+    /// one thread. In a runtime of several threads it wakes one that is asleep, and that one another.
+    runtimes: Vec<Runtime>,
     stopping: watch::Sender<bool>,
     connections: Arc<Connections>,
     admission: Arc<AdmissionControl>,
@@ -153,12 +155,8 @@ impl Server {
         limits: Limits,
         observer: Option<Arc<dyn ExchangeObserver>>,
     ) -> io::Result<Server> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(limits.threads)
-            .max_blocking_threads(WORKERS)
-            .thread_name("http")
-            .enable_all()
-            .build()?;
+        let runtimes = (0..limits.threads.max(1)).map(|_| runtime()).collect::<io::Result<Vec<Runtime>>>()?;
+        let threads: Arc<[Handle]> = runtimes.iter().map(|runtime| runtime.handle().clone()).collect();
         let (stopping, stopped) = watch::channel(false);
         let connections = Connections::new(limits.connections, limits.connections_of_one, proxies.clone());
         let admission = Arc::new(AdmissionControl::new(limits.wait));
@@ -166,16 +164,17 @@ impl Server {
         for Listener { socket, service, certificate, hsts_days } in listeners {
             socket.set_nonblocking(true)?;
             addresses.push(socket.local_addr()?);
-            let entered = runtime.enter();
+            let first = &runtimes[0];
+            let entered = first.enter();
             let listener = TcpListener::from_std(socket)?;
             drop(entered);
             let seconds = u64::from(hsts_days) * 86_400;
             let hsts = HeaderValue::from_str(&format!("max-age={seconds}")).ok().filter(|_| seconds > 0 && certificate.is_some());
             let (admission, proxies, observer) = (admission.clone(), proxies.clone(), observer.clone());
             let shared = Arc::new(Shared { service, certificate, hsts, admission, proxies, limits, observer });
-            runtime.spawn(accept(listener, shared, connections.clone(), stopped.clone()));
+            first.spawn(accept(listener, threads.clone(), shared, connections.clone(), stopped.clone()));
         }
-        Ok(Server { addresses, runtime: Some(runtime), stopping, connections, admission })
+        Ok(Server { addresses, runtimes, stopping, connections, admission })
     }
 
     /// Returns the counts of this server.
@@ -192,15 +191,30 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.stopping.send(true);
-        if let Some(runtime) = self.runtime.take() {
-            let _ = runtime.block_on(async { timeout(GRACE, self.connections.all_ended()).await });
-            runtime.shutdown_timeout(GRACE);
+        if let Some(first) = self.runtimes.first() {
+            let _ = first.block_on(async { timeout(GRACE, self.connections.all_ended()).await });
+        }
+        let latest = Instant::now() + GRACE;
+        for runtime in self.runtimes.drain(..) {
+            runtime.shutdown_timeout(latest.saturating_duration_since(Instant::now()));
         }
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, connections: Arc<Connections>, mut stopping: watch::Receiver<bool>) {
-    loop {
+/// Makes the runtime of one thread for sockets. Admission bounds the running workers of all of them together.
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(1).max_blocking_threads(WORKERS).thread_name("http").enable_all().build()
+}
+
+async fn accept(
+    listener: TcpListener,
+    threads: Arc<[Handle]>,
+    shared: Arc<Shared>,
+    connections: Arc<Connections>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // A connection belongs to the next thread in turn.
+    for thread in threads.iter().cycle() {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopping.wait_for(|stop| *stop) => return,
@@ -213,8 +227,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, connections: Arc<Con
         let _ = stream.set_nodelay(true);
         match connections.open(from.ip()) {
             Some(connection) => {
+                // A socket is known to the runtime that accepted it; it is registered again with its own.
+                let Ok(stream) = stream.into_std() else { continue };
                 let (shared, stopping) = (shared.clone(), stopping.clone());
-                tokio::spawn(async move {
+                thread.spawn(async move {
+                    let Ok(stream) = TcpStream::from_std(stream) else { return };
                     tokio::select! {
                         // A client that has gone does not need the response.
                         _ = converse(stream, from, shared, stopping, &connection) => {}
