@@ -1,7 +1,7 @@
 /** A session against a hub of a few lines: what it sends, and how it comes back. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -199,7 +199,9 @@ test("a receipt settles what no reader confirms any more", async (context) => {
 });
 
 test("frames of a unix socket come whole however they are cut", async (context) => {
-  const path = join(mkdtempSync(join(tmpdir(), "tampu-ts-")), "gateway.sock");
+  const directory = mkdtempSync(join(tmpdir(), "tampu-ts-"));
+  context.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, "gateway.sock");
   const long = jsonBody({ version: 1, principal: "x".repeat(5000) });
   const frames = [long, new Uint8Array(), new Uint8Array(70000).fill(7)].map((body, nth) => encodeFrame({ kind: Kind.life, flags: 0, id: nth, number: 1n, body }));
   const bytes = Buffer.concat(frames);
