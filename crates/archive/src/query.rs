@@ -1,7 +1,7 @@
 //! Queries: a [`Query`] as people and programs write it, and its compiled form, which matches records in place.
 //!
 //! All conditions of a query are combined with AND; several values for one field, several levels and several audiences
-//! with OR. Names are compared without case and may hold `*` and `?`. Words and text are compared without case. A
+//! with OR. An [`Expression`] combines comparisons freely. Names are compared without case and may hold `*` and `?`. Words and text are compared without case. A
 //! regular expression decides about case for itself. A record that meets one of the conditions in `without` is
 //! excluded.
 //!
@@ -28,9 +28,13 @@ use tampu_types::{
 
 pub use tampu_types::QueryField as Field;
 
-pub use self::choice::{BadMode, Condition, Mode};
+pub use self::{
+    choice::{BadMode, Condition, Mode},
+    expression::{BadExpression, Expression},
+};
 
 mod choice;
+mod expression;
 
 /// Search for records. The default finds everything, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +71,9 @@ pub struct Query {
     /// Regular expression that must match the message or a value beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
+    /// Expression over fields and named data that must be met: the condition that knows OR and numbers.
+    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    pub expression: Option<Expression>,
     /// Exclusions: records that meet one of these conditions are excluded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<Condition>,
@@ -148,17 +155,17 @@ impl Query {
             let edge = |character: Option<char>| if character.is_some_and(char::is_alphanumeric) { r"\b" } else { "" };
             let whole = format!("{}{escaped}{}", edge(word.chars().next()), edge(word.chars().last()));
             texts.push(Text {
-                exact: expression(&whole, true)?,
-                quick: Some(expression(&escaped, true)?),
+                exact: regular_expression(&whole, true)?,
+                quick: Some(regular_expression(&escaped, true)?),
                 word: Some(word.to_owned()),
             });
         }
         if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
-            let exact = expression(&regex::escape(text), true)?;
+            let exact = regular_expression(&regex::escape(text), true)?;
             texts.push(Text { quick: Some(exact.clone()), exact, word: None });
         }
         if let Some(pattern) = &self.regex {
-            let exact = expression(pattern, false)?;
+            let exact = regular_expression(pattern, false)?;
             let quick = !looks_around(pattern) && !exact.is_match(b"");
             texts.push(Text { quick: quick.then(|| exact.clone()), exact, word: None });
         }
@@ -176,6 +183,7 @@ impl Query {
             fields: self.fields.iter().map(|(&field, patterns)| (field, globs(patterns))).collect(),
             sources: globs(&self.sources),
             texts,
+            expression: self.expression.clone(),
         })
     }
 }
@@ -189,7 +197,7 @@ fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|pattern| Glob::ignoring_case(pattern)).collect()
 }
 
-fn expression(pattern: &str, without_case: bool) -> Result<Regex, BadQuery> {
+fn regular_expression(pattern: &str, without_case: bool) -> Result<Regex, BadQuery> {
     let build = RegexBuilder::new(pattern).case_insensitive(without_case).size_limit(4 << 20).build();
     build.map_err(|error| {
         let why = error.to_string().lines().last().unwrap_or_default().trim().to_owned();
@@ -207,6 +215,7 @@ pub struct Matcher {
     fields: Vec<(Field, Vec<Glob>)>,
     sources: Vec<Glob>,
     texts: Vec<Text>,
+    expression: Option<Expression>,
     without: Vec<Matcher>,
     mode: Mode,
     /// If true, a list of audiences does not include records for everybody.
@@ -317,10 +326,11 @@ impl Matcher {
             fields: _,
             sources: _,
             texts: _,
+            expression,
             without,
             mode,
         } = self;
-        *mode != Mode::Engineer || !without.is_empty()
+        *mode != Mode::Engineer || !without.is_empty() || expression.is_some()
     }
 
     /// Returns whether this record matches, as [`Matcher::wants`].
@@ -366,6 +376,7 @@ impl Matcher {
                     || record.data().any(|(_, value)| text.exact.is_match(value.as_bytes()))
             })
             && (self.mode == Mode::Engineer || self.mode.shows(record.level(), record.origin().audiences()))
+            && self.expression.as_ref().is_none_or(|expression| expression.wants(record))
             && !self.without.iter().any(|left_out| left_out.wants(record))
     }
 

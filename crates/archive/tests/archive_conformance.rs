@@ -162,6 +162,14 @@ fn a_commit_is_told_and_covers_what_was_taken_before() {
     });
 }
 
+fn meeting(expression: &str) -> Query {
+    Query { expression: Some(expression.parse().unwrap()), ..Query::default() }
+}
+
+fn status(record: &LogRecord) -> &str {
+    record.data.iter().find(|datum| datum.name == "status").map_or("", |datum| &datum.value)
+}
+
 #[test]
 fn every_filter_keeps_exactly_what_it_says() {
     type Keep = fn(&LogRecord) -> bool;
@@ -198,6 +206,10 @@ fn every_filter_keeps_exactly_what_it_says() {
         (Query { regex: Some("position 1[0-4]$".into()), ..Query::default() }, |r| (10..15).contains(&r.id.unwrap().number)),
         (Query { regex: Some("^antenna 6".into()), ..Query::default() }, |r| r.message.starts_with("antenna 6")),
         (Query { regex: Some("Antenna".into()), ..Query::default() }, |_| false),
+        // An expression needs whole records, also of blocks that other queries read by columns.
+        (meeting("status = *step9 or routine = getposition"), |r| status(r) == "Tracking step9" || r.routine == "getPosition"),
+        (meeting("not status and level >= Warning"), |r| status(r).is_empty() && r.level >= Level::Warning),
+        (meeting("status > 3"), |_| false),
         (several, |r| r.process == "CONTROL/DV01" && r.level >= Level::Error && r.time.0 >= 100 * SECOND),
     ];
     with_each(|dir, open| {

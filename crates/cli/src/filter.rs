@@ -4,7 +4,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use tampu_archive::query::{Condition, Field, Mode, Query};
+use tampu_archive::query::{Condition, Expression, Field, Mode, Query};
 use tampu_log::logger::attach;
 use tampu_types::{Level, Time};
 
@@ -62,6 +62,9 @@ pub struct ConditionArgs {
     /// Matching this regular expression
     #[arg(long, value_name = "REGEX")]
     regex: Option<String>,
+    /// Meeting a condition on named data and fields, with and, or, not and parentheses: 'scan = 7 or elevation > 60'
+    #[arg(long = "where", value_name = "CONDITION")]
+    expression: Option<Expression>,
     /// Without this text, ignoring case; repeatable
     #[arg(long, value_name = "TEXT")]
     exclude: Vec<String>,
@@ -147,6 +150,7 @@ impl ConditionArgs {
             regex: self.regex.clone(),
             sources: self.source.clone(),
             mode: self.mode,
+            expression: self.expression.clone(),
             without: self.not.clone(),
             ..Query::default()
         };

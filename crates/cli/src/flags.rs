@@ -255,7 +255,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("version", "V", "", "Version"),
     ("wait", "", "DURATION", "Longest time to wait for receivers"),
     ("webhook", "", "URL", "Address that gets entries in place of mail"),
-    ("where", "", "CONDITION", "Condition on the value of an event"),
+    ("where", "", "CONDITION", "Condition with and, or, not: on the value of an event, or on fields and named data of records"),
     ("xml", "", "", "ACS XML"),
     ("yes", "", "", "No question before an action that cannot be undone"),
     ("zone", "", "ZONE", "Zone of local times"),

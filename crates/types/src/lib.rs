@@ -52,6 +52,7 @@ pub mod import;
 pub mod json_lines;
 pub mod level;
 pub mod log_batch;
+pub mod logic;
 pub mod name;
 pub mod named;
 pub mod record;

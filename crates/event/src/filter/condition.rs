@@ -12,11 +12,13 @@
 use std::{cmp::Ordering, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use tampu_types::event::ValueView;
+use tampu_types::{
+    event::ValueView,
+    logic::{self, FrameFault, Logic, Tests},
+};
 
-/// Longest condition in bytes, and its greatest depth of parentheses.
+/// Longest condition in bytes.
 const LONGEST: usize = 1000;
-const DEEPEST: u32 = 32;
 
 /// A condition on the value of a reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub struct Condition(Arc<Parsed>);
 #[derive(Debug, PartialEq)]
 struct Parsed {
     text: String,
-    term: Term,
+    logic: Logic<Comparing>,
 }
 
 /// Error of a condition.
@@ -38,12 +40,12 @@ pub struct BadCondition {
     rest: String,
 }
 
+/// A comparison of two operands.
 #[derive(Debug, Clone, PartialEq)]
-enum Term {
-    Any(Vec<Term>),
-    All(Vec<Term>),
-    Not(Box<Term>),
-    Compare(Operand, Comparison, Operand),
+struct Comparing {
+    left: Operand,
+    comparison: Comparison,
+    right: Operand,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -80,29 +82,23 @@ impl Comparison {
 impl Condition {
     /// Returns whether a value fulfils it.
     pub fn holds(&self, value: &ValueView<'_>) -> bool {
-        self.0.term.holds(value)
+        self.0.logic.holds(&|comparing: &Comparing| comparing.holds(value))
     }
 }
 
-impl Term {
+impl Comparing {
     fn holds(&self, value: &ValueView<'_>) -> bool {
-        match self {
-            Term::Any(terms) => terms.iter().any(|term| term.holds(value)),
-            Term::All(terms) => terms.iter().all(|term| term.holds(value)),
-            Term::Not(term) => !term.holds(value),
-            Term::Compare(left, comparison, right) => {
-                let every = |operand: &Operand| matches!(operand, Operand::Value(None, _));
-                let elements = if every(left) || every(right) { value.len() } else { 1 };
-                (0..elements).any(|element| match (left.text(value, element), right.text(value, element)) {
-                    (Some(left), Some(right)) => comparison.holds(Some(left.cmp(right))),
-                    _ => match (left.number(value, element), right.number(value, element)) {
-                        (Some(left), Some(right)) => comparison.holds(left.partial_cmp(&right)),
-                        // A missing element, or a text beside a number.
-                        _ => false,
-                    },
-                })
-            }
-        }
+        let Comparing { left, comparison, right } = self;
+        let every = |operand: &Operand| matches!(operand, Operand::Value(None, _));
+        let elements = if every(left) || every(right) { value.len() } else { 1 };
+        (0..elements).any(|element| match (left.text(value, element), right.text(value, element)) {
+            (Some(left), Some(right)) => comparison.holds(Some(left.cmp(right))),
+            _ => match (left.number(value, element), right.number(value, element)) {
+                (Some(left), Some(right)) => comparison.holds(left.partial_cmp(&right)),
+                // A missing element, or a text beside a number.
+                _ => false,
+            },
+        })
     }
 }
 
@@ -139,7 +135,6 @@ fn number_of(value: &ValueView<'_>, element: usize) -> Option<f64> {
 struct Parser<'a> {
     text: &'a str,
     rest: &'a str,
-    depth: u32,
 }
 
 impl<'a> Parser<'a> {
@@ -156,46 +151,6 @@ impl<'a> Parser<'a> {
         }
         self.rest = rest;
         true
-    }
-
-    fn condition(&mut self) -> Result<Term, BadCondition> {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.expected("less depth"));
-        }
-        let mut any = vec![self.all()?];
-        while self.takes("or") {
-            any.push(self.all()?);
-        }
-        self.depth -= 1;
-        Ok(one_or(any, Term::Any))
-    }
-
-    fn all(&mut self) -> Result<Term, BadCondition> {
-        let mut all = vec![self.term()?];
-        while self.takes("and") {
-            all.push(self.term()?);
-        }
-        Ok(one_or(all, Term::All))
-    }
-
-    fn term(&mut self) -> Result<Term, BadCondition> {
-        let mut negated = false;
-        while self.takes("not") {
-            negated = !negated;
-        }
-        let term = if self.takes("(") {
-            let inner = self.condition()?;
-            if !self.takes(")") {
-                return Err(self.expected("')'"));
-            }
-            inner
-        } else {
-            let left = self.operand()?;
-            let comparison = self.comparison()?;
-            Term::Compare(left, comparison, self.operand()?)
-        };
-        Ok(if negated { Term::Not(Box::new(term)) } else { term })
     }
 
     fn comparison(&mut self) -> Result<Comparison, BadCondition> {
@@ -256,14 +211,25 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn one_or(mut terms: Vec<Term>, several: impl FnOnce(Vec<Term>) -> Term) -> Term {
-    match terms.pop() {
-        Some(one) if terms.is_empty() => one,
-        Some(last) => {
-            terms.push(last);
-            several(terms)
-        }
-        None => several(terms),
+impl Tests for Parser<'_> {
+    type Test = Comparing;
+    type Error = BadCondition;
+
+    fn takes(&mut self, token: &str) -> Result<bool, BadCondition> {
+        Ok(Parser::takes(self, token))
+    }
+
+    fn test(&mut self) -> Result<Comparing, BadCondition> {
+        let left = self.operand()?;
+        let comparison = self.comparison()?;
+        Ok(Comparing { left, comparison, right: self.operand()? })
+    }
+
+    fn fault(&self, fault: FrameFault) -> BadCondition {
+        self.expected(match fault {
+            FrameFault::Open => "')'",
+            FrameFault::TooDeep => "less depth",
+        })
     }
 }
 
@@ -271,15 +237,15 @@ impl FromStr for Condition {
     type Err = BadCondition;
 
     fn from_str(text: &str) -> Result<Condition, BadCondition> {
-        let mut parser = Parser { text, rest: text, depth: 0 };
+        let mut parser = Parser { text, rest: text };
         if text.len() > LONGEST {
             return Err(parser.expected("at most 1000 bytes"));
         }
-        let term = parser.condition()?;
+        let logic = logic::condition(&mut parser)?;
         if !parser.rest.trim().is_empty() {
             return Err(parser.expected("'and', 'or' or the end"));
         }
-        Ok(Condition(Arc::new(Parsed { text: text.to_owned(), term })))
+        Ok(Condition(Arc::new(Parsed { text: text.to_owned(), logic })))
     }
 }
 
@@ -360,7 +326,7 @@ mod tests {
             assert_eq!(error.rest, rest, "{error}");
         }
         assert!("(".repeat(500).parse::<Condition>().is_err());
-        let deep = "(".repeat(31) + "value > 1" + &")".repeat(31);
+        let deep = "(".repeat(32) + "value > 1" + &")".repeat(32);
         assert!(deep.parse::<Condition>().is_ok() && format!("({deep})").parse::<Condition>().is_err());
     }
 

@@ -1,0 +1,344 @@
+//! Expressions over a record's fields and its named data, as `scan = 7 or elevation > 60`.
+//!
+//! The other conditions of a query are combined with AND; this is the one that knows OR, NOT and numbers.
+//! `spec/log-services.md` defines the language. An expression of a stranger is bounded in length, depth and number of
+//! comparisons, and takes a time proportional to the record's values for each comparison.
+
+use std::{fmt, str::FromStr};
+
+use regex::bytes::Regex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use tampu_types::{
+    Level,
+    glob::Glob,
+    log_batch::RecordView,
+    logic::{self, Logic},
+};
+
+use super::{Field, regular_expression, source_of};
+use parser::Parser;
+
+mod parser;
+
+/// Longest expression, bytes.
+pub const MAX_EXPRESSION: usize = 4096;
+/// Most comparisons of an expression.
+pub const MAX_COMPARISONS: usize = 256;
+
+/// A condition with OR, NOT, parentheses and comparisons of numbers; see `spec/log-services.md`. It is kept with the
+/// text it was read from; two are equal if their texts are.
+///
+/// ```
+/// use tampu_archive::query::Expression;
+///
+/// let expression: Expression = "scan = 7 or (elevation > 60 and not mode = stow)".parse()?;
+/// assert_eq!(expression.to_string(), "scan = 7 or (elevation > 60 and not mode = stow)");
+/// let error = "elevation > high".parse::<Expression>().unwrap_err().to_string();
+/// assert!(error.contains("character 13"), "{error}");
+/// # Ok::<(), tampu_archive::query::BadExpression>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Expression {
+    text: Box<str>,
+    logic: Logic<Test>,
+}
+
+/// Error of a text that is not an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the expression '{text}': character {at}: {why}")]
+pub struct BadExpression {
+    /// The text; its beginning if it is too long.
+    pub text: String,
+    /// Place of the fault, in characters from 1 on.
+    pub at: usize,
+    /// The fault, and the way out.
+    pub why: String,
+}
+
+/// A comparison of one subject.
+#[derive(Debug, Clone)]
+struct Test {
+    subject: Subject,
+    comparison: Comparison,
+    /// Holds if no value fits.
+    is_negated: bool,
+}
+
+/// The thing that a comparison looks at. A record may have several values of it; one that fits is enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Level,
+    Source,
+    Message,
+    Audience,
+    TraceId,
+    SpanId,
+    Field(Field),
+    /// Named data of this name; case differs in no name.
+    Data(String),
+}
+
+#[derive(Debug, Clone)]
+enum Comparison {
+    /// Is there, and not empty.
+    Exists,
+    /// Matches a pattern with `*` and `?`, without case.
+    Like(Glob),
+    /// Equals this number, or matches its digits as a pattern.
+    Equals(f64, Glob),
+    Number(Order, f64),
+    Level(Order, Level),
+    Matches(Regex),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+impl Order {
+    fn holds<T: PartialOrd>(self, found: &T, limit: &T) -> bool {
+        match self {
+            Order::Less => found < limit,
+            Order::AtMost => found <= limit,
+            Order::Greater => found > limit,
+            Order::AtLeast => found >= limit,
+        }
+    }
+}
+
+impl Comparison {
+    fn fits(&self, value: &str) -> bool {
+        match self {
+            Comparison::Exists => !value.is_empty(),
+            Comparison::Like(pattern) => pattern.matches(value),
+            Comparison::Equals(number, digits) => number_of(value) == Some(*number) || digits.matches(value),
+            Comparison::Number(order, limit) => number_of(value).is_some_and(|found| order.holds(&found, limit)),
+            Comparison::Level(order, limit) => value.parse::<Level>().is_ok_and(|found| order.holds(&found, limit)),
+            Comparison::Matches(expression) => expression.is_match(value.as_bytes()),
+        }
+    }
+}
+
+/// Reads a value as a number. `inf` and `nan` are words, not numbers.
+fn number_of(value: &str) -> Option<f64> {
+    let value = value.trim();
+    let begins = value.trim_start_matches(['+', '-']).starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    value.parse::<f64>().ok().filter(|number| begins && number.is_finite())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Subject {
+    /// Returns whether one of the record's values fits. A field that a record does not have is an empty text.
+    fn any(&self, record: &RecordView<'_>, fits: impl Fn(&str) -> bool) -> bool {
+        let origin = record.origin();
+        match self {
+            Subject::Level => fits(record.level().name()),
+            Subject::Source => fits(source_of(origin.source_object(), origin.process())),
+            Subject::Message => fits(record.message()),
+            Subject::Audience => origin.audiences().any(fits),
+            Subject::TraceId => record.trace_id().is_some_and(|id| fits(&hexadecimal(&id))),
+            Subject::SpanId => record.span_id().is_some_and(|id| fits(&hexadecimal(&id))),
+            Subject::Field(field) => {
+                let (field, is_of_record) = (field.record_field(), field.is_of_record());
+                fits(if is_of_record { record.text(field) } else { origin.text(field) }.unwrap_or_default())
+            }
+            Subject::Data(wanted) => record.data().any(|(name, value)| name.eq_ignore_ascii_case(wanted) && fits(value)),
+        }
+    }
+}
+
+impl Test {
+    fn holds(&self, record: &RecordView<'_>) -> bool {
+        self.subject.any(record, |value| self.comparison.fits(value)) != self.is_negated
+    }
+}
+
+impl Expression {
+    /// Returns whether the record meets the expression.
+    pub fn wants(&self, record: &RecordView<'_>) -> bool {
+        self.logic.holds(&|test: &Test| test.holds(record))
+    }
+}
+
+impl FromStr for Expression {
+    type Err = BadExpression;
+
+    fn from_str(text: &str) -> Result<Expression, BadExpression> {
+        let mut parser = Parser::new(text)?;
+        let logic = logic::condition(&mut parser)?;
+        parser.end()?;
+        Ok(Expression { text: text.trim().into(), logic })
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Expression) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
+impl Serialize for Expression {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Expression {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expression, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tampu_types::{
+        Datum, LogRecord,
+        log_batch::{LogBatchView, encode_records},
+    };
+
+    use super::*;
+
+    fn record() -> LogRecord {
+        let mut record = LogRecord::new(Level::Warning, "drive oscillates");
+        record.process = "CONTROL/DV07".into();
+        record.source_object = "DV07".into();
+        record.routine = "track".into();
+        record.audiences = vec!["Operator".into()];
+        record.trace_id = Some([0xab; 16]);
+        record.data.push(Datum::new("scan", "7"));
+        record.data.push(Datum::new("elevation", "60.5"));
+        record.data.push(Datum::new("mode", "Tracking"));
+        record.data.push(Datum::new("level", "low"));
+        record.data.push(Datum::new("scan", "9"));
+        record.data.push(Datum::new("rate (Hz)", "1e3"));
+        record
+    }
+
+    fn wants(expression: &str) -> bool {
+        let batch = encode_records(&[record()]).unwrap();
+        let view = LogBatchView::parse(&batch).unwrap();
+        let expression: Expression = expression.parse().unwrap_or_else(|error| panic!("{error}"));
+        view.records().next().unwrap().is_ok_and(|record| expression.wants(&record))
+    }
+
+    #[test]
+    fn comparisons_of_all_kinds() {
+        for (expression, expected) in [
+            ("scan = 7", true),
+            ("scan = 9", true),
+            ("scan = 07.0", true),
+            ("scan=8", false),
+            ("scan == 7", true),
+            ("scan != 7", false),
+            ("scan != 8", true),
+            ("other != 8", true),
+            ("elevation > 60", true),
+            ("elevation >= 60.5", true),
+            ("elevation < 60.5", false),
+            ("elevation <= 6.05e1", true),
+            ("mode > 3", false),
+            ("mode = track*", true),
+            ("mode = \"track*\"", true),
+            ("mode = tracking", true),
+            ("mode", true),
+            ("not other", true),
+            ("level = Warning", true),
+            ("level >= Notice", true),
+            ("level > Warning", false),
+            ("data.level = low", true),
+            ("process = control/*", true),
+            ("source = dv07", true),
+            ("routine = track", true),
+            ("file", false),
+            ("audience = operator", true),
+            ("message ~ 'oscill[a-z]+'", true),
+            ("message ~ ^osc", false),
+            ("mode ~ king$", true),
+            ("trace_id = abababababababababababababababab", true),
+            ("span_id", false),
+            ("\"rate (Hz)\" = 1000", true),
+            ("scan = 8 or elevation > 60", true),
+            ("scan = 8 and elevation > 60", false),
+            ("scan = 8 or scan = 7 and elevation > 61", false),
+            ("(scan = 8 or scan = 7) and elevation > 60", true),
+            ("not (scan = 7 and elevation > 60)", false),
+            ("NOT scan = 8 AND Mode = tracking OR file", true),
+        ] {
+            assert_eq!(wants(expression), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn faults_are_named_with_their_place() {
+        let deep = "(".repeat(40) + "a" + &")".repeat(40);
+        let many = vec!["a = 1"; MAX_COMPARISONS + 1].join(" or ");
+        let long = "a".repeat(MAX_EXPRESSION + 1);
+        for (expression, at, why) in [
+            ("", 1, "a name"),
+            ("scan =", 7, "a value"),
+            ("scan = 7 or", 12, "a name"),
+            ("(scan = 7", 10, "')'"),
+            ("scan = 7)", 9, "'and' or 'or'"),
+            ("scan 7", 6, "'and' or 'or'"),
+            ("mode > high", 8, "number"),
+            ("level > high", 9, "level"),
+            ("message ~ '('", 11, "unclosed"),
+            ("mode = 'x", 8, "closing '"),
+            ("= 3", 1, "a name"),
+            ("data. = 3", 1, "name"),
+            (&deep, 34, "parentheses"),
+            (&many, 2305, "256"),
+            (&long, 1, "4096"),
+        ] {
+            let error = expression.parse::<Expression>().expect_err(expression);
+            assert_eq!(error.at, at, "{error}");
+            assert!(error.why.contains(why), "{error}");
+            assert!(error.text.chars().count() <= 80, "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_read_is_read_again(text in "[a-c0-9 ()=<>!~'\"\\\\.\\*]{0,40}|(not|and|or|a|7|=|>|\\(|\\)| ){0,30}|.{0,60}") {
+            if let Ok(expression) = text.parse::<Expression>() {
+                let again: Expression = expression.to_string().parse().unwrap();
+                prop_assert_eq!(format!("{:?}", again), format!("{expression:?}"));
+                let batch = encode_records(&[record()]).unwrap();
+                let view = LogBatchView::parse(&batch).unwrap();
+                let _ = expression.wants(&view.records().next().unwrap().unwrap());
+            }
+        }
+
+        /// De Morgan's laws and the order of `and` and `or`, over drawn records.
+        #[test]
+        fn not_and_or_are_those_of_logic(scan in 0_i32..4, elevation in 0_i32..4, s in 0_i32..4, e in 0_i32..4) {
+            let mut record = LogRecord::new(Level::Info, "x");
+            record.data.push(Datum::new("scan", scan.to_string()));
+            record.data.push(Datum::new("elevation", elevation.to_string()));
+            let batch = encode_records(&[record]).unwrap();
+            let view = LogBatchView::parse(&batch).unwrap();
+            let record = view.records().next().unwrap().unwrap();
+            let wants = |text: String| text.parse::<Expression>().unwrap().wants(&record);
+            let (a, b) = (scan == s, elevation > e);
+            prop_assert_eq!(wants(format!("not (scan = {s} or elevation > {e})")), !(a || b));
+            prop_assert_eq!(wants(format!("not scan = {s} and not elevation > {e}")), !a && !b);
+            prop_assert_eq!(wants(format!("scan = {s} or scan = 3 and elevation > {e}")), a || scan == 3 && b);
+        }
+    }
+}
