@@ -208,6 +208,8 @@ def tango(network, elements, clients, hosts, seconds):
         cell = tango_table.figures(sent, reports)
     lasted = max((sent["last_ns"] - sent["first_ns"]) / 1e9, 1e-9)
     payload = max(report["received"] for report in reports) * elements * 4
+    if not payload:
+        raise RuntimeError(f"no client got an event within {seconds} s")
     return {
         "events_per_s": cell["events_per_s"],
         "wire_per_payload": max(wire) / max(payload, 1),
@@ -233,6 +235,14 @@ def show(row, as_json):
         print(f"          {row['of_first']:.2f} of the rate to one host", flush=True)
     if row["wrong"]:
         print(f"WRONG {row['wrong']}", flush=True)
+
+
+def show_failed(row, as_json):
+    """Prints the row of a system that could not be measured."""
+    if as_json:
+        print(json.dumps(row), flush=True)
+        return
+    print(f"{row['link_mbit']:>6} Mb {row['elements']:>8}   {row['clients']:>7}@{row['hosts']:<5}  {row['system']:<8} {row['failed']}", flush=True)
 
 
 def events(asked):
@@ -263,7 +273,14 @@ def table(asked, cells, network, site, name, first):
                         systems["tango"] = lambda: tango(network, elements, clients, hosts, asked.seconds)
                     for system, measure in systems.items():
                         row = {"link_mbit": megabits, "elements": elements, "clients": clients, "hosts": hosts, "system": system}
-                        row.update(measure())
+                        try:
+                            row.update(measure())
+                        except RuntimeError as error:
+                            # A crash of the peer is a finding about the peer, and ends its cell only.
+                            if system != "tango":
+                                raise
+                            show_failed({**row, "failed": str(error)}, asked.json)
+                            continue
                         row["payload_share"] = row["events_per_s"] * 4 * elements * hosts * 8 / (megabits * 1e6)
                         wrong += row["wrong"]
                         if system == name:
