@@ -227,6 +227,11 @@ soak: release ## all attacks at once with random faults, MINUTES (30) long, whil
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60) or FUZZ_RUNS inputs
 	@scripts/fuzz.sh $(TARGETS)
 
+.PHONY: ui
+ui: ## build the pages of the console anew (needs Node); ui/dist is part of the repository, so that no other build needs it
+	@scripts/need.sh node
+	@cd ui && npm ci --no-audit --no-fund --silent && npm run --silent check && npm test --silent && npm run --silent build
+
 .PHONY: test-python
 test-python: need ## the tests of the Python package, beside real hubs (part of make test-all)
 	@scripts/need.sh python

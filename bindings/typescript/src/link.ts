@@ -35,6 +35,8 @@ export interface ConnectOptions {
   maxWaitingBytes?: number;
   /** Told when the connection breaks, and when it is there again. */
   onConnection?: (state: "connected" | "broken" | "resumed" | "new session", why?: string) => void;
+  /** Told when the session has ended for good, after which no connection is made again. */
+  onEnd?: (why: Failure) => void;
 }
 
 export interface Welcome {
@@ -337,5 +339,6 @@ export class Link {
     this.drains.splice(0).forEach((one) => one.reject(why));
     this.settle?.reject(why);
     this.user.ended(why);
+    this.options.onEnd?.(why);
   }
 }

@@ -39,10 +39,13 @@ export interface Life {
 
 export type TopicItem =
   | { kind: "batch"; stream: StreamInfo | undefined; batch: Batch; archived: boolean }
-  | { kind: "gap"; gap: Gap }
+  | { kind: "gap"; gap: Gap; stream: StreamInfo | undefined }
   | { kind: "life"; life: Life };
 
-export type LogItem = { kind: "record"; record: LogRecord; source: string } | { kind: "gap"; gap: Gap } | { kind: "life"; life: Life };
+export type LogItem =
+  | { kind: "record"; record: LogRecord; source: string }
+  | { kind: "gap"; gap: Gap; stream: StreamInfo | undefined }
+  | { kind: "life"; life: Life };
 
 /** An attribute as its server describes it. */
 export interface AttributeInfo {
@@ -205,7 +208,7 @@ export class TopicSubscription<T = TopicItem> extends Subscription<T> {
         if (gap.to !== null) {
           this.positions.set(`${gap.incarnation} ${gap.stream}`, [gap.incarnation, gap.stream, BigInt(gap.to)]);
         }
-        return this.tell({ kind: "gap", gap }, 0);
+        return this.tell({ kind: "gap", gap, stream: this.streams.get(`${gap.incarnation} ${gap.stream}`) }, 0);
       }
       case Kind.life:
         return this.tell({ kind: "life", life: jsonOf<Life>(frame.body) }, 0);

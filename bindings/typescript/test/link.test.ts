@@ -293,6 +293,22 @@ for (const knows of [true, false]) {
   });
 }
 
+test("a gap names its stream, and the end of a session is told once, with its code", async (context) => {
+  const hub = await Hub.open(context);
+  const ends: string[] = [];
+  const ours = await session(context, hub, { onEnd: (why) => ends.push(why.code) });
+  const topics = ours.topics({ topics: ["a"] });
+  await until("the hub has OPEN", () => hub.frames.some((frame) => frame.kind === Kind.open));
+  hub.send(Kind.stream, 1, jsonBody({ incarnation: "i", stream: 1, source: "CONTROL/DV01", topic: "a", partition: [], type: 1, version: 1 }));
+  hub.send(Kind.gap, 1, gap("1"));
+  assert.equal((await topics.next()).value.stream.source, "CONTROL/DV01");
+  hub.send(Kind.bye, 0, jsonBody({ code: "unauthenticated", error: "the login has ended" }), 0n);
+  await until("the session ended", () => ends.length > 0);
+  ours.close();
+  assert.deepEqual(ends, ["unauthenticated"]);
+  await assert.rejects(topics.next(), { code: "unauthenticated" });
+});
+
 test("a bound that is no number of bytes is refused", async () => {
   for (const maxWaitingBytes of [0, -1, NaN, Infinity]) {
     await assert.rejects(Session.connect("http://127.0.0.1:1", { socket, maxWaitingBytes }), { code: "bad" });

@@ -17,8 +17,8 @@
 //! | settings of people, pages and mail | `site` |
 //! | errors of the start | `error` |
 //!
-//! One listener serves everything: the API below `/api/v1`, ELOG's pages below a prefix. A second listener can serve
-//! ELOG's pages alone. Plain functions on values make the responses; only [`crate::http::server`] uses sockets.
+//! One listener serves everything: the console at `/`, the API below `/api/v1`, ELOG's pages below a prefix. A second
+//! listener can serve ELOG's pages alone. Plain functions on values make the responses; only [`crate::http::server`] uses sockets.
 
 use std::{
     fs, io,
@@ -41,6 +41,7 @@ use tampu_tls::ServerCertificate;
 use crate::{
     api::{self, call::principal_of, push::Pushes, staging::Staging},
     certificates::{Https, name_for},
+    console::Console,
     gateway::websocket::WebGateway,
     http::{
         auth::Authenticator,
@@ -258,7 +259,7 @@ impl Book {
             listeners.push(Listener { certificate: certificate.clone(), hsts_days: settings.hsts_days, ..listener });
         };
         if let Some(listener) = listen {
-            let root = Arc::new(elog::Root { prefix: settings.elog_prefix.clone() });
+            let root = Arc::new(Console { elog_prefix: settings.elog_prefix.clone() });
             let all = Mounts::new(root).mount("/api", api.clone()).mount(&settings.elog_prefix, dialect);
             let all = all.mount(oidc::flow::PATH, at_providers(format!("{}/", settings.elog_prefix)));
             let all = all.mount(kerberos::flow::PATH, with_tickets(format!("{}/", settings.elog_prefix)));

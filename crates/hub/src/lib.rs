@@ -15,6 +15,7 @@
 //! | events from Tango and to Tango | the crate `tampu-tango` |
 //! | the logbook | [`book`] |
 //! | its API for programs | [`api`] |
+//! | the pages of the console | `console` |
 //! | login methods: directories, providers of identities, proxies | [`login`] |
 //! | the HTTP server of all services | [`http`] |
 //! | catalogue of queues and limits | [`bounds`] |
@@ -40,6 +41,7 @@ pub mod login;
 pub mod bulk;
 pub mod certificates;
 mod collecting;
+mod console;
 mod file_stamp;
 pub mod gateway;
 mod history;

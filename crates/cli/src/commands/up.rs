@@ -267,5 +267,8 @@ impl Up {
             }
             eprintln!("tampu: try next, in another terminal: {program} log query --min-level Warning --since 5m");
         }
+        if let Some(url) = report.book.as_ref().and_then(|book| book.url.as_ref()) {
+            eprintln!("tampu: the console is at {url}/");
+        }
     }
 }

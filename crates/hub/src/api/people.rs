@@ -40,7 +40,7 @@ pub const ROUTES: &[Route] = &[
         path: "/owner",
         id: "beginOwner",
         work: WorkKind::Login,
-        what: "Begins a session of the owner with the code that 'tampu up' prints while there are no users, and leads to the pages",
+        what: "Begins a session of the owner with the code that 'tampu up' prints while there are no users, and leads to the console",
         query: &[("code", "string", "the code")],
         gives: (303, Nothing),
         act: begin_owner,
@@ -417,7 +417,8 @@ fn begin_owner(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let mut answer = nothing()?;
     *answer.status_mut() = StatusCode::SEE_OTHER;
     set(answer.headers_mut(), header::SET_COOKIE, &cookie(&secret, call.api.people.settings().longest, call.auth.secure));
-    set(answer.headers_mut(), header::LOCATION, &format!("{}/", call.api.settings.elog_prefix));
+    // The console, also below a path of a proxy.
+    set(answer.headers_mut(), header::LOCATION, "../../");
     Ok(answer)
 }
 

@@ -4,7 +4,7 @@
 use std::{io::Read, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
+use http::{HeaderValue, Method, Request, header, request::Parts};
 use tampu_bus::access::Verb;
 use tampu_elog::pages::{
     Body, CarriedOut, EntryShown, LoggedFailure, Site, TooManyChanges,
@@ -18,7 +18,7 @@ use tampu_logbook::people::People;
 use tampu_workers::Stop;
 
 use crate::{
-    api::{BASE, call::principal_of},
+    api::call::principal_of,
     http::{
         admission::WorkKind,
         auth::{Authenticator, RequestAuth, work_of},
@@ -27,7 +27,7 @@ use crate::{
         client_address::ClientAddress,
         exchange::CallerName,
         free_space::{BoundedBody, FreeSpace},
-        headers::{secure, set},
+        headers::secure,
         problem::Problem,
         route::{HttpService, Identified, Matched},
         server::plain_rejection,
@@ -193,39 +193,12 @@ fn response_body(body: Body) -> ResponseBody {
 }
 
 /// A problem as plain text.
-fn plain(problem: &Problem) -> http::Response<ResponseBody> {
+pub(crate) fn plain(problem: &Problem) -> http::Response<ResponseBody> {
     let mut answer = problem.answer();
     let help = problem.way_out.as_deref().map(|help| format!(": {help}")).unwrap_or_default();
     *answer.body_mut() = ResponseBody::Whole(Bytes::from(format!("{}{help}\n", problem.detail)));
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
-}
-
-/// The service of all other paths. The root redirects to ELOG's pages, and any other path is an error that names both
-/// places.
-pub struct Root {
-    /// The path of ELOG's pages, such as `/elog`.
-    pub prefix: String,
-}
-
-impl HttpService for Root {
-    fn find(self: Arc<Self>, head: &Parts) -> Matched {
-        let path = head.uri.path().to_owned();
-        let handler = move |_: HttpRequest<'_>, _: &Stop| {
-            if path == "/" || path == self.prefix {
-                let mut answer = http::Response::new(ResponseBody::Whole(Bytes::new()));
-                *answer.status_mut() = StatusCode::FOUND;
-                set(answer.headers_mut(), header::LOCATION, &format!("{}/", self.prefix));
-                return answer;
-            }
-            let detail = format!("there is nothing at '{}'", path.escape_debug());
-            let help = format!("the logbook is at {}/, its API at {BASE}", self.prefix);
-            let mut answer = plain(&Problem::new(StatusCode::NOT_FOUND, "not-there", detail).help(help));
-            secure(answer.headers_mut());
-            answer
-        };
-        Matched::for_all(WorkKind::Quick, 64 << 10, plain_rejection, Box::new(handler))
-    }
 }
 
 #[cfg(test)]

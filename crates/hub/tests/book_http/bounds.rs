@@ -54,7 +54,9 @@ fn broken_requests_are_refused() {
     let old = raw(&site, b"GET /api/v1/whoami HTTP/1.0\r\n\r\n");
     assert!(old.starts_with("HTTP/1.0 200") && old.contains("\"login\""), "{old}");
     let root = raw(&site, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    assert!(root.starts_with("HTTP/1.1 302") && root.to_lowercase().contains("location: /elog/"), "{root}");
+    assert!(root.starts_with("HTTP/1.1 200") && root.contains("<div id=\"app\">"), "{root}");
+    let book = raw(&site, b"GET /logbook?cmd=Login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert!(book.starts_with("HTTP/1.1 302") && book.to_lowercase().contains("location: ./elog/?cmd=login\r\n"), "{book}");
 }
 
 #[test]

@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+"""The console's log view in a real browser beside a real hub: Debian's Chromium, driven by Playwright.
+
+Login; the archive and live records without hole or double; filters and their command; pause; reading while records
+come; a hub that is restarted; hostile texts; a slow browser; keys; themes; a phone; a proxy's path; no barriers (axe).
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+from console_proxy import Proxy
+from hub import Place, check, until
+from playwright.sync_api import expect, sync_playwright
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PASSWORD = "correct horse battery"
+# A page that is not the hub's own, as `built` makes it, may not speak to this host otherwise.
+ARGUMENTS = ["--no-sandbox", *(["--disable-features=LocalNetworkAccessChecks"] if os.environ.get("TAMPU_UI_DIST") else [])]
+# The first row that is whole in sight: its message, and its distance from the upper edge.
+LOOK = "(box) => { const top = box.getBoundingClientRect().top; return [...box.querySelectorAll('[role=option]')].map((row) => [row.querySelector('.message').textContent, row.getBoundingClientRect().top - top]).find(([, at]) => at > 0); }"
+HOSTILE = [
+    "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script>",
+    "{@html 'x'} ${window.hit=1} \" onmouseover=window.hit=1 '",
+    "right\u202eleft \u2066isolated\u200b zero\ufeff",
+    "escape \x1b[31m \x1b]0;title\x07 bell",
+    "line one\nline two\ttab",
+    "=HYPERLINK(1)",
+    "x" * 50_000,
+]
+
+
+def built(route):
+    """Serves the files of a directory in place of those in the program, for work on the pages: TAMPU_UI_DIST=ui/dist."""
+    path = route.request.url.split("?")[0].split("/", 3)[3]
+    name = path[path.index("assets/"):] if "assets/" in path else "icon.svg" if path.endswith("icon.svg") else "index.html"
+    policy = re.search(r'POLICY: &str = "(.*?)";', (ROOT / "crates/hub/src/console.rs").read_text(encoding="utf-8"), re.DOTALL)
+    headers = {"content-security-policy": re.sub(r"\\\n\s*", "", policy.group(1))}
+    route.fulfill(path=ROOT / os.environ["TAMPU_UI_DIST"] / name, headers={**headers, "content-type": {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}[name.rsplit(".", 1)[1]]})
+
+
+class Console:
+    """A page of the console, and what a person does with it."""
+
+    def __init__(self, browser, site, **options):
+        self.site = site
+        self.context = browser.new_context(**options)
+        if os.environ.get("TAMPU_UI_DIST"):
+            self.context.route(re.compile(r"^http://[^/]*(/observatory)?/(log|icon.svg|assets/[^/]*)?(\?.*)?$"), built)
+        self.page = self.context.new_page()
+        self.faults = []
+        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+
+    def log_in(self):
+        self.page.goto(self.site)
+        self.page.get_by_label("Login").fill("zoe")
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Log in").click()
+        expect(self.page.get_by_role("listbox", name="Log records")).to_be_visible(timeout=30000)
+
+    def filter(self, line):
+        field = self.page.get_by_role("combobox", name="Filter")
+        field.fill(line)
+        self.page.keyboard.press("Escape")
+        self.page.get_by_role("button", name="Show", exact=True).click()
+
+    def rows(self):
+        """All rows of the window, as the file that the page makes of them."""
+        with self.page.expect_download() as download:
+            self.page.get_by_label("Download").select_option("json")
+        lines = pathlib.Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def messages(self):
+        return [row.get("message", "LOSS") for row in self.rows()]
+
+    def status(self, text, seconds=60):
+        expect(self.page.locator(".state .status")).to_contain_text(re.compile(text), timeout=seconds * 1000)
+
+    def shows(self, count, seconds=60):
+        expect(self.page.locator(".state > span").nth(1)).to_have_text(f"{count} rows", timeout=seconds * 1000)
+
+    def axe(self, what):
+        self.page.evaluate((ROOT / "ui/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run(document).then((result) => result.violations.map((one) => [one.id, one.nodes.map((node) => [node.html.slice(0, 200), node.failureSummary])]))")
+        for rule, nodes in found:
+            print(f"  axe: {rule}: {nodes[:3]}")
+        check(f"axe finds nothing: {what}", found == [])
+
+
+def send(place, process, texts, *arguments):
+    """Logs these texts, one record each; returns once the archive has them."""
+    place.run("log", "send", "--process", process, "--acknowledged", "kept", *arguments, input="".join(f"{text}\n" for text in texts))
+
+
+def numbered(begin, end):
+    return [f"record {number}" for number in range(begin, end)]
+
+
+def logins(browser, site):
+    print("login")
+    console = Console(browser, site)
+    page = console.page
+    page.goto(site)
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible(timeout=30000)
+    console.axe("login")
+    page.get_by_label("Login").fill("zoe")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).not_to_be_empty(timeout=30000)
+    console.log_in()
+    check("the page has a session", any(cookie["httpOnly"] for cookie in console.context.cookies()))
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible(timeout=30000)
+    console.context.close()
+
+
+def archive_and_live(place, console):
+    print("the archive, then live records")
+    send(place, "first", numbered(0, 1500))
+    console.log_in()
+    console.filter("--process first")
+    console.status("Live, following")
+    console.shows(1000)
+    check("it begins with the newest of the archive", console.messages() == numbered(500, 1500))
+    send(place, "first", numbered(1500, 1600))
+    console.shows(1100)
+    check("live records follow without hole or double", console.messages() == numbered(500, 1600))
+    expect(console.page.get_by_text("record 1599", exact=True)).to_be_visible()
+    console.page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
+    console.shows(1600)
+    check("scrolling up brings the older ones", console.messages() == numbered(0, 1600))
+    check("they come above the row in sight", console.page.locator(".rows").evaluate(LOOK)[0].startswith("record 50"))
+    label = console.page.locator(".histogram svg").get_attribute("aria-label")
+    until("the histogram counts all", lambda: "1600 records" in console.page.locator(".histogram svg").get_attribute("aria-label"))
+    check("it names its range", " from " in label)
+
+
+def reading(place, console):
+    print("reading while records come")
+    page = console.page
+    page.locator(".rows").evaluate("(box) => (box.scrollTop = box.scrollHeight / 2 + 7)")
+    console.status("reading")
+    before = page.locator(".rows").evaluate(LOOK)
+    send(place, "first", numbered(1600, 1700))
+    console.status("100 new below")
+    check("the row in sight has not moved", page.locator(".rows").evaluate(LOOK) == before)
+    page.get_by_role("button", name="To the end").click()
+    expect(page.get_by_text("record 1699", exact=True)).to_be_visible()
+    console.status("Live, following")
+
+
+def pausing(place, console):
+    print("pause")
+    page = console.page
+    page.get_by_role("button", name="Pause").click()
+    send(place, "first", numbered(1700, 1750))
+    console.status("Paused, 50 waiting")
+    check("nothing came while it was paused", console.messages()[-1] == "record 1699")
+    check("the address says that it is paused", "paused=yes" in page.url)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("record 1749", exact=True)).to_be_visible()
+    check("all came afterwards", console.messages() == numbered(0, 1750))
+
+
+def filters(place, console):
+    print("filters")
+    page = console.page
+    send(place, "second", ["LO1 lost its lock"], "--level", "Error", "--source", "CONTROL/DV05", "--value", "kelvin=4.7", "--stack", "chain-1", "--stack-level", "0")
+    send(place, "second", ["mount stopped"], "--level", "Critical", "--source", "CONTROL/DV05", "--stack", "chain-1", "--stack-level", "1")
+    send(place, "second", ["all is well"], "--level", "Info", "--source", "CONTROL/DV06")
+    console.filter("--process second --where 'kelvin > 4.5'")
+    console.shows(1)
+    console.filter("--process second --where 'kelvin >'")
+    expect(console.page.get_by_role("alert").filter(has_text="The hub could not answer")).to_be_visible(timeout=30000)
+    console.filter("--process second --min-level Error --since 1h")
+    console.shows(2)
+    check("the address has the filter", "q=--process+second+--min-level+Error+--since+1h" in page.url)
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    page.get_by_role("button", name="Copy as command").click()
+    until("the command is copied", lambda: page.evaluate("window.copied"))
+    command = shlex.split(page.evaluate("window.copied").replace("log tail", "log query"))
+    done = place.run(*command[1:], "--oldest-first", "--json")
+    texts = [json.loads(text)["message"] for text in done.stdout.splitlines()]
+    check("the command shows the same records", texts == console.messages() == ["LO1 lost its lock", "mount stopped"])
+
+    print("the record")
+    page.get_by_text("LO1 lost its lock").click()
+    detail = page.get_by_role("complementary", name="Record")
+    expect(detail).to_contain_text("kelvin")
+    expect(detail.locator(".chain li")).to_have_count(2)
+    console.axe("log with a record")
+    link = page.url
+    page.get_by_role("button", name="Without source CONTROL/DV05", exact=True).click()
+    console.shows(0)
+    page.go_back()
+    console.shows(2)
+    other = console.context.new_page()
+    other.goto(link)
+    expect(other.get_by_role("complementary", name="Record")).to_contain_text("LO1 lost its lock", timeout=30000)
+    other.get_by_role("button", name="Show context").click()
+    expect(other.locator(".rows").get_by_text("all is well")).to_be_visible(timeout=30000)
+    other.close()
+    page.get_by_role("button", name="Close").click()
+
+    print("a filter that cannot be read")
+    page.get_by_role("combobox", name="Filter").fill("--min-level Loud")
+    expect(page.get_by_role("alert").first).to_contain_text("'Loud' is not a level")
+    page.get_by_role("combobox", name="Filter").fill("--proc")
+    page.get_by_role("option", name=re.compile("--process")).click()
+    page.get_by_role("option", name=re.compile("second")).click()
+    page.keyboard.press("Enter")
+    console.shows(3)
+    page.get_by_role("button", name="Remove process second").click()
+    console.status("Live")
+
+
+def keys(console):
+    print("keys")
+    page = console.page
+    console.filter("--process second")
+    console.shows(3)
+    page.get_by_role("listbox", name="Log records").focus()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary", name="Record")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("complementary", name="Record")).to_have_count(0)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    console.axe("help")
+    page.keyboard.press("Escape")
+    page.keyboard.press(" ")
+    console.status("Paused")
+    page.keyboard.press(" ")
+    console.status("Live")
+    page.keyboard.press("u")
+    check("times are local", page.get_by_label("Times in").input_value() == "local")
+    page.keyboard.press("u")
+    page.keyboard.press("/")
+    check("the filter has the focus", page.evaluate("document.activeElement.getAttribute('role')") == "combobox")
+    page.keyboard.press("Escape")
+    page.get_by_role("listbox", name="Log records").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    page.keyboard.press("f")
+    console.shows(2)
+
+
+def hostile(place, console):
+    print("hostile texts")
+    page = console.page
+    fields = ["source_object", "logger", "file", "routine", "thread", "context", "array", "antenna", "stack_id", "run_id", "log_id", "uri"]
+    for text in HOSTILE:
+        short = text[:200]
+        record = {"level": "Warning", "message": text, **{field: short for field in fields}, "data": [{"name": short, "value": text}]}
+        place.run("log", "send", "--process", "hostile", "--acknowledged", "kept", "--from-json", input=json.dumps(record) + "\n")
+    console.filter("--process hostile")
+    console.shows(len(HOSTILE))
+    for nth in range(len(HOSTILE)):
+        page.locator(".rows [role=option]").nth(nth).click()
+        expect(page.get_by_role("complementary", name="Record")).to_be_visible()
+    shown = page.locator(".rows").inner_text()
+    check("signs that hide or reorder are shown as such", "\\u{202e}" in shown and "\\u{1b}" in shown and "\u202e" not in shown)
+    check("no text was run", page.evaluate("window.hit") is None and page.locator(".rows img").count() == 0)
+    check("the records are whole", sorted(console.messages()) == sorted(HOSTILE))
+    page.get_by_role("button", name="Close").click()
+
+
+def restart(place, hub, console, port):
+    print("a restart of the hub")
+    console.filter("--process again")
+    console.status("Live, following")
+    send(place, "again", numbered(0, 300))
+    console.shows(300)
+    hub.kill()
+    hub.wait()
+    expect(console.page.locator(".connection")).to_have_class(re.compile("broken"), timeout=30000)
+    hub = place.up("--book-listen", f"127.0.0.1:{port}")
+    # These are in the archive before the page comes back, and their process has gone.
+    send(place, "again", numbered(300, 400))
+    expect(console.page.locator(".connection")).to_have_class(re.compile("open"), timeout=60000)
+    send(place, "again", numbered(400, 500))
+    console.shows(500)
+    check("no hole and no double", console.messages() == numbered(0, 500))
+    return hub
+
+
+def slow(place, console):
+    print("a slow browser")
+    page = console.page
+    console.filter("--process burst")
+    console.status("Live, following")
+    session = console.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 8})
+    send(place, "burst", numbered(0, 60_000))
+    expect(page.get_by_text("record 59999", exact=True)).to_be_visible(timeout=120000)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    got = console.messages()
+    check("the window is bounded, and its end is whole", len(got) <= 50_000 and got == numbered(60_000 - len(got), 60_000))
+    check("the page holds few rows", page.locator(".rows [role=option]").count() < 200)
+
+
+def looks(browser, site, console):
+    print("looks")
+    page = console.page
+    console.filter("--since 1h")
+    console.status("Live")
+    for theme in ["dark", "night", "light"]:
+        page.get_by_label("Theme").select_option(theme)
+        console.axe(f"theme {theme}")
+    phone = Console(browser, site, viewport={"width": 390, "height": 800}, has_touch=True)
+    phone.log_in()
+    expect(phone.page.locator(".rows [role=option]").first).to_be_visible(timeout=30000)
+    check("a phone shows no wider page", phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+    phone.axe("phone")
+    check("a phone has no faults", phone.faults == [])
+    phone.context.close()
+
+
+def proxied(browser, port):
+    print("below a path of a proxy")
+    with Proxy(port, "/observatory") as proxy:
+        console = Console(browser, f"http://127.0.0.1:{proxy.port}/observatory/")
+        console.log_in()
+        console.filter("--process first --since 1h")
+        console.status("Live, following")
+        console.shows(1000)
+        check("views stay below it", "/observatory/log?" in console.page.url)
+        check(f"no faults below a path: {console.faults}", console.faults == [])
+        console.page.get_by_role("link", name="Logbook").click()
+        expect(console.page).to_have_url(re.compile("/observatory/elog/"))
+        console.context.close()
+
+
+def main():
+    subprocess.run([str(ROOT / "scripts" / "need.sh"), "node", "chromium"], check=True)
+    if not (ROOT / "ui/node_modules/axe-core").is_dir():
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=ROOT / "ui", check=True)
+    place = Place("console")
+    try:
+        hub = place.up("--book-listen", "127.0.0.1:0")
+        book = until("the address", lambda: next(pathlib.Path(place.directory).rglob("book.json"), None))
+        site = json.loads(book.read_text(encoding="utf-8"))["url"] + "/"
+        port = int(site.rstrip("/").rsplit(":", 1)[1])
+        place.run("book", "users", "add", "zoe", "--full-name", "Zoe Miller", "--admin", input=f"{PASSWORD}\n")
+        for verb in ["query", "read"]:
+            place.run("access", "allow", "user:*", verb, "log/**", "--reason", "operators look")
+        with sync_playwright() as playwright:
+            program = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+            logins(browser, site)
+            console = Console(browser, site, viewport={"width": 1400, "height": 900})
+            archive_and_live(place, console)
+            reading(place, console)
+            pausing(place, console)
+            filters(place, console)
+            keys(console)
+            hostile(place, console)
+            looks(browser, site, console)
+            proxied(browser, port)
+            check(f"no faults in the page: {console.faults}", console.faults == [])
+            hub = restart(place, hub, console, port)
+            slow(place, console)
+            browser.close()
+    finally:
+        place.close()
+    print("passed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+/** Files of the rows that are shown: text, JSON lines, CSV. */
+import { recordLine } from "tampu";
+
+import { timeText, type Zone } from "../lib/time";
+import { wholeText } from "./display";
+import { sourceOf, type Row } from "./rows";
+
+export const FORMATS = { text: "log", json: "jsonl", csv: "csv" } as const;
+export type Format = keyof typeof FORMATS;
+
+const TYPES: Record<Format, string> = { text: "text/plain", json: "application/x-ndjson", csv: "text/csv" };
+
+/** A loss in the words of a row. */
+export function lossText(row: Row & { kind: "loss" }): string {
+  const { source, samples, why } = row.loss;
+  return `${samples === undefined ? "an unknown number of packets" : samples === 1n ? "1 packet" : `${samples} packets`} of records missing from ${source || "an unknown source"}: ${why}`;
+}
+
+/** A row as a line of text. Lines of a message stay together: the others are indented. */
+export function textLine(row: Row, zone: Zone): string {
+  const time = timeText(row.time, zone);
+  if (row.kind === "loss") {
+    return `${time} LOSS ${lossText(row)}`;
+  }
+  const { record } = row;
+  const data = (record.data ?? []).map(({ name, value }) => ` ${name}=${value}`).join("");
+  return `${time} ${record.level} ${wholeText(sourceOf(record))} ${wholeText(record.message + data).replaceAll("\n", "\n\t")}`;
+}
+
+/** A cell that a spreadsheet takes for text and not for a formula, as in the tables of the command line. */
+export function harmlessCell(cell: string): string {
+  const bare = cell.replace(/^'+/, "");
+  const isNumber = /^[+-]?\d*\.?\d+(?:[eE][+-]?\d+)?(?: .*)?$/.test(bare);
+  return /^[=+\-@\t\r]/.test(bare) && !isNumber ? `'${cell}` : cell;
+}
+
+function csvLine(cells: readonly string[]): string {
+  return cells.map((cell) => `"${harmlessCell(cell).replaceAll('"', '""')}"`).join(",");
+}
+
+const COLUMNS = ["time", "level", "source", "message", "data", "logger", "process", "host", "file", "line", "routine", "thread", "context", "stack_id", "run_id", "id"];
+
+function cells(row: Row, zone: Zone): string[] {
+  const time = timeText(row.time, zone);
+  if (row.kind === "loss") {
+    return [time, "LOSS", row.loss.source, lossText(row), ...COLUMNS.slice(4).map(() => "")];
+  }
+  const { record } = row;
+  const data = (record.data ?? []).map(({ name, value }) => `${name}=${value}`).join(" ");
+  const { logger, process, host, file, line, routine, thread, context, stack_id, run_id, id } = record;
+  const rest = [logger, process, host, file, line?.toString(), routine, thread, context, stack_id, run_id, id && `${id.incarnation}.${id.ring}.${id.number}`];
+  return [time, record.level, sourceOf(record), record.message, data, ...rest.map((cell) => cell ?? "")];
+}
+
+/** The content of a file with these rows. */
+export function fileOf(rows: readonly Row[], format: Format, zone: Zone): Blob {
+  const line = (row: Row): string => {
+    switch (format) {
+      case "text":
+        return textLine(row, zone);
+      case "csv":
+        return csvLine(cells(row, zone));
+      case "json":
+        return row.kind === "record" ? recordLine(row.record) : JSON.stringify({ time: timeText(row.time, "utc"), loss: { ...row.loss, samples: row.loss.samples?.toString() ?? null } });
+    }
+  };
+  const lines = rows.map((row) => `${line(row)}\n`);
+  return new Blob(format === "csv" ? [`${csvLine(COLUMNS)}\n`, ...lines] : lines, { type: TYPES[format] });
+}
+
+/** Gives a file to the browser. */
+export function download(blob: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { BadFilter, commandOf, conditionsOf, filterText, parseFilter, queryOf, spanOf, toggled } from "../src/log/filter";
+import { quoted, wordsOf } from "../src/lib/words";
+
+test("a filter is read as the command line reads it", () => {
+  const filter = parseFilter("-l warn --source 'CONTROL/*,FrontEnd' --not level=Debug --exclude=noise --field antenna=DV0? -- -x lock");
+  assert.deepEqual(queryOf(filter), {
+    min_level: "Warning",
+    fields: { antenna: ["DV0?"] },
+    sources: ["CONTROL/*", "FrontEnd"],
+    words: ["-x", "lock"],
+    without: [{ levels: ["Debug"] }, { text: "noise" }],
+  });
+});
+
+test("the text of a filter is read back as the same filter", () => {
+  for (const line of [
+    "",
+    "--min-level Error",
+    "--level Info,Error --mode operator --audience Operator,SciLog",
+    "-p 'a b' --host=h1,h2 --logger x --stack 12 --field thread=main",
+    `--contains "it's" --regex 'a|b\\d' --exclude "x y" --exclude-regex '^$'`,
+    "--where 'scan = 7 or (elevation > 60 and not mode = stow)'",
+    "--not source=CONTROL/DV01 --not audience=Developer --not file=a.cpp",
+    "--since 10m --until 2026-11-21T08:15 -- -word two",
+    "--contains=--strange 'with \"both\"' \\$dollar",
+    "$'a\\u0007\\u001bb'",
+  ]) {
+    const filter = parseFilter(line);
+    assert.deepEqual(parseFilter(filterText(filter)), filter, line);
+  }
+});
+
+test("a filter that cannot be read says why", () => {
+  for (const [line, why] of [
+    ["--min-level Loud", "'Loud' is not a level"],
+    ["--min-level", "needs LEVEL"],
+    ["--min-level Info -l Error", "stands twice"],
+    ["--nothing x", "there is no option --nothing"],
+    ["-z", "there is no option -z"],
+    ["'open", "has no end"],
+    ["--field colour=red", "names are"],
+    ["--mode chief", "is not a mode"],
+    ["--constructor x", "there is no option"],
+  ] as const) {
+    assert.throws(() => parseFilter(line), (error: unknown) => error instanceof BadFilter && error.message.includes(why), line);
+  }
+  assert.throws(() => spanOf(parseFilter("--since soon"), 0n, "utc"), BadFilter);
+  assert.throws(() => spanOf(parseFilter("--since 5m --until 10m"), 10n ** 18n, "utc"), BadFilter);
+});
+
+test("each condition can be taken away", () => {
+  const conditions = conditionsOf(parseFilter("--min-level Info --not level=Debug one two --since 1h"));
+  assert.deepEqual(conditions.map(({ text }) => text), ["min-level Info", "not level=Debug", "since 1h", "one", "two"]);
+  assert.equal(conditions[3]?.without, "--min-level Info --not level=Debug --since 1h two");
+});
+
+test("a click adds a condition, and the same click removes it", () => {
+  const filter = parseFilter("lock");
+  const only = toggled(filter, "source", "CONTROL/DV*", true);
+  assert.equal(filterText(only), "--source 'CONTROL/DV?' lock");
+  assert.equal(filterText(toggled(only, "source", "CONTROL/DV*", true)), "lock");
+  const without = toggled(filter, "level", "Info", false);
+  assert.equal(filterText(without), "--not level=Info lock");
+  assert.equal(filterText(toggled(without, "level", "Info", false)), "lock");
+  assert.equal(filterText(toggled(filter, "process", "a,b", true)), "--process 'a?b' lock");
+});
+
+test("a command shows the same records, and a shell gets no more from it", () => {
+  assert.equal(commandOf(parseFilter("--min-level Error --since 1h"), "utc", false), "tampu log query --utc --min-level Error --since 1h");
+  assert.equal(commandOf(parseFilter("lock"), "local", true), "tampu log tail --since 0s lock");
+  const hostile = "a'; rm -rf /; echo '$(id)`id`\u001b]0;x\u0007\n";
+  assert.deepEqual(wordsOf(quoted(hostile)), [hostile]);
+  assert.ok(!/[\u0000-\u001f]/.test(quoted(hostile)));
+});
