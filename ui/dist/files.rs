@@ -1,20 +1,20 @@
 // Made by ui/scripts/pack.mjs: `make ui`.
 [
     ConsoleFile {
-        path: "assets/index-CEqZufGw.js",
+        path: "assets/index-8bN-iVMo.js",
         kind: "text/javascript; charset=utf-8",
-        tag: "294ed4c93fb25963",
-        plain: include_bytes!("assets/index-CEqZufGw.js"),
-        gzip: include_bytes!("assets/index-CEqZufGw.js.gz"),
-        brotli: include_bytes!("assets/index-CEqZufGw.js.br"),
+        tag: "6c33250bb72979fb",
+        plain: include_bytes!("assets/index-8bN-iVMo.js"),
+        gzip: include_bytes!("assets/index-8bN-iVMo.js.gz"),
+        brotli: include_bytes!("assets/index-8bN-iVMo.js.br"),
     },
     ConsoleFile {
-        path: "assets/index-DwjZFg8V.css",
+        path: "assets/index-C3xjPcEP.css",
         kind: "text/css; charset=utf-8",
-        tag: "38b6b94842d26fb3",
-        plain: include_bytes!("assets/index-DwjZFg8V.css"),
-        gzip: include_bytes!("assets/index-DwjZFg8V.css.gz"),
-        brotli: include_bytes!("assets/index-DwjZFg8V.css.br"),
+        tag: "e0c0f81378bf10d6",
+        plain: include_bytes!("assets/index-C3xjPcEP.css"),
+        gzip: include_bytes!("assets/index-C3xjPcEP.css.gz"),
+        brotli: include_bytes!("assets/index-C3xjPcEP.css.br"),
     },
     ConsoleFile {
         path: "icon.svg",
@@ -27,7 +27,7 @@
     ConsoleFile {
         path: "index.html",
         kind: "text/html; charset=utf-8",
-        tag: "df3abe103627c315",
+        tag: "2022d3f5f04b8eb9",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
         brotli: include_bytes!("index.html.br"),
