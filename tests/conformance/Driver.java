@@ -34,7 +34,7 @@ public final class Driver {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
     /** A command: each member is a text or a list of texts. */
-    private static final class Command {
+    static final class Command {
         private final Map<String, List<String>> members = new HashMap<>();
         private final String line;
         private int at;
@@ -112,7 +112,7 @@ public final class Driver {
     }
 
     /** Prints a line for the runner; values are texts, or lists of texts. */
-    private static void say(Map<String, Object> line) {
+    static void say(Map<String, Object> line) {
         List<String> members = new ArrayList<>();
         line.forEach((name, value) -> members.add(quoted(name) + ": " + (value instanceof List<?> all
                 ? "[" + String.join(", ", all.stream().map(each -> quoted((String) each)).toList()) + "]" : quoted((String) value))));
@@ -205,6 +205,7 @@ public final class Driver {
     }
 
     private final Gateway gateway;
+    private final DriverBulk bulk;
     private final Logger logger;
     private final Map<String, Attribute> attributes = new HashMap<>();
     private final Map<String, DataType> types = new HashMap<>();
@@ -212,6 +213,7 @@ public final class Driver {
 
     private Driver(String name) throws Exception {
         this.gateway = Gateway.local(name + "/server");
+        this.bulk = new DriverBulk(name + "/bulk");
         this.logger = Logger.open(name);
     }
 
@@ -271,6 +273,10 @@ public final class Driver {
                     .data("count", Long.parseLong(command.get("count"))).data("ratio", Double.parseDouble(command.get("ratio")))
                     .data("truth", Boolean.parseBoolean(command.get("truth"))).log("{}", command.get("message"));
             case "records" -> records(command);
+            case "receive" -> bulk.receive(command);
+            case "sender" -> bulk.open(command);
+            case "transfer" -> bulk.transfer(command);
+            case "close" -> bulk.close(command);
             default -> throw new IllegalArgumentException("there is no command '" + command.get("do") + "'");
         }
     }

@@ -6,128 +6,17 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "driver_bulk.hpp"
+#include "driver_lines.hpp"
 #include "tampu_event.hpp"
 #include "tampu_log.hpp"
 
 using namespace tampu::event;
-using Texts = std::vector<std::string>;
-
-// A command: each member is a text or a list of texts.
-class Command {
-public:
-    explicit Command(const std::string &line) : at_(line.c_str()) {
-        expect('{');
-        while (*at_ != '}') {
-            const std::string name = text();
-            expect(':');
-            Texts &values = members_[name];
-            if (*at_ == '"') {
-                values.push_back(text());
-            } else {
-                expect('[');
-                while (*at_ != ']') {
-                    values.push_back(text());
-                    skip(',');
-                }
-                expect(']');
-            }
-            skip(',');
-        }
-    }
-    const Texts &list(const std::string &name) const { return members_.count(name) ? members_.at(name) : NONE; }
-    std::string operator[](const char *name) const { return list(name).empty() ? std::string() : list(name)[0]; }
-
-private:
-    static const Texts NONE;
-    void blank() {
-        while (*at_ == ' ') {
-            ++at_;
-        }
-    }
-    void skip(char sign) {
-        at_ += *at_ == sign;
-        blank();
-    }
-    void expect(char sign) {
-        if (*at_ != sign) {
-            throw std::invalid_argument(std::string("expected ") + sign + " at: " + at_);
-        }
-        skip(sign);
-    }
-    // The runner escapes quotation marks, backslashes and control characters only.
-    std::string text() {
-        std::string text;
-        if (*at_ != '"') {
-            throw std::invalid_argument(std::string("expected a text at: ") + at_);
-        }
-        while (*++at_ != '"') {
-            if (*at_ == 0) {
-                throw std::invalid_argument("a text does not end");
-            }
-            if (*at_ != '\\') {
-                text += *at_;
-            } else if (*++at_ == 'u') {
-                text += static_cast<char>(std::stoi(std::string(at_ + 1, 4), nullptr, 16));
-                at_ += 4;
-            } else {
-                const char *found = std::strchr("nrtbf", *at_);
-                text += found ? "\n\r\t\b\f"[found - "nrtbf"] : *at_;
-            }
-        }
-        skip('"');
-        return text;
-    }
-    const char *at_;
-    std::map<std::string, Texts> members_;
-};
-const Texts Command::NONE;
-
-static std::string quoted(std::string_view text) {
-    std::string out = "\"";
-    for (const char sign : text) {
-        if (static_cast<unsigned char>(sign) < 32 || sign == '"' || sign == '\\') {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(sign));
-            out += escaped;
-        } else {
-            out += sign;
-        }
-    }
-    return out + '"';
-}
-
-// A line for the runner.
-class Line {
-public:
-    Line(const char *name, std::string_view value) : out_("{" + quoted(name) + ": " + quoted(value)) {}
-    Line &add(const char *name, std::string_view value) {
-        out_ += ", " + quoted(name) + ": " + quoted(value);
-        return *this;
-    }
-    Line &add(const char *name, const Texts &values) {
-        out_ += ", " + quoted(name) + ": [";
-        for (const std::string &value : values) {
-            out_ += (&value == values.data() ? "" : ", ") + quoted(value);
-        }
-        out_ += ']';
-        return *this;
-    }
-    void print() const {
-        static std::mutex one_at_a_time;
-        const std::lock_guard<std::mutex> guard(one_at_a_time);
-        std::printf("%s}\n", out_.c_str());
-        std::fflush(stdout);
-    }
-
-private:
-    std::string out_;
-};
 
 static const Texts TYPES = {"", "DevBoolean", "DevUChar", "DevShort", "DevUShort", "DevLong", "DevULong", "DevLong64", "DevULong64",
                             "DevFloat", "DevDouble", "DevString", "DevState", "DevEncoded", "DevEnum"};
@@ -421,6 +310,7 @@ int main(int count, char **arguments) {
     const tampu::Logger logger(name);
     std::map<std::string, Published> attributes;
     std::vector<Subscription> subscriptions;
+    Bulk bulk(name + "/bulk");
     Line("line", "ready").print();
     for (std::string line; std::getline(std::cin, line);) {
         const Command command(line);
@@ -440,6 +330,14 @@ int main(int count, char **arguments) {
                 subscriptions.push_back(client.subscribe(command.list("attributes"), print, options));
             } else if (verb == "log") {
                 log(logger, command);
+            } else if (verb == "receive") {
+                bulk.receive(command);
+            } else if (verb == "sender") {
+                bulk.open(command);
+            } else if (verb == "transfer") {
+                bulk.transfer(command);
+            } else if (verb == "close") {
+                bulk.close(command);
             } else {
                 throw std::invalid_argument("there is no command '" + verb + "'");
             }

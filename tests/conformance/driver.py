@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import driver_bulk
 import tampu.event
 import tampu.log
 import tampu.logging
@@ -78,6 +79,8 @@ class Driver:
         self.logger.setLevel(1)
         self.logger.addHandler(tampu.logging.Handler(name))
         self.attributes = {}
+        self.bulk = driver_bulk.Bulk(f"{name}/bulk", say)
+        self.receive, self.sender, self.transfer, self.close = self.bulk.receive, self.bulk.open, self.bulk.transfer, self.bulk.close
 
     def declare(self, command):
         attribute = self.server.declare(command["name"], command["type"], command["format"], labels=command["labels"])

@@ -17,13 +17,13 @@ import cxx  # noqa: E402
 import javas  # noqa: E402
 import typescript  # noqa: E402
 
-# The languages whose programs write and read records (docs/languages.md), and those that need the gateway.
+# The languages whose programs send and receive bulk data, write and read records (docs/languages.md), and those that need the gateway.
 LANGUAGES = {
-    "rust": {"writes_logs": True, "reads_logs": True, "gateway": False},
-    "cpp": {"writes_logs": True, "reads_logs": False, "gateway": False},
-    "python": {"writes_logs": True, "reads_logs": True, "gateway": False},
-    "java": {"writes_logs": True, "reads_logs": True, "gateway": True},
-    "typescript": {"writes_logs": False, "reads_logs": True, "gateway": True},
+    "rust": {"bulk": True, "writes_logs": True, "reads_logs": True, "gateway": False},
+    "cpp": {"bulk": True, "writes_logs": True, "reads_logs": False, "gateway": False},
+    "python": {"bulk": True, "writes_logs": True, "reads_logs": True, "gateway": False},
+    "java": {"bulk": True, "writes_logs": True, "reads_logs": True, "gateway": True},
+    "typescript": {"bulk": False, "writes_logs": False, "reads_logs": True, "gateway": True},
 }
 PATIENCE = 60
 
@@ -40,7 +40,7 @@ def build():
     subprocess.run([*cxx.CXX, "-O0", str(HERE / "driver.cpp"), "-ltampu_log", "-pthread", "-o", program], check=True)
     javas.maven("package", "-DskipTests", "-pl", "tampu")
     classes = [directory.name, *javas.ours("tampu")]
-    javas.compile(directory.name, [HERE / "Driver.java"], classes)
+    javas.compile(directory.name, [HERE / "Driver.java", HERE / "DriverBulk.java"], classes)
     node = typescript.PACKAGE / "build" / "conformance"
     node.mkdir(parents=True, exist_ok=True)
     (node / "driver.ts").write_text((HERE / "driver.ts").read_text())
@@ -76,6 +76,8 @@ class Driver:
         # Events with a reading, and notices without one, by the name of their attribute.
         self.events = collections.defaultdict(list)
         self.notices = collections.defaultdict(list)
+        # Lines about bulk data, by the name of their stream and their parameter.
+        self.bulk = collections.defaultdict(list)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
@@ -84,6 +86,8 @@ class Driver:
             with self.changed:
                 if line["line"] == "event":
                     (self.events if "number" in line else self.notices)[line["name"]].append(line)
+                elif line["line"] in ("block", "end", "sent"):
+                    self.bulk[line["name"], line["parameter"]].append(line)
                 else:
                     self.lines.append(line)
                 self.changed.notify_all()
@@ -106,6 +110,10 @@ class Driver:
     def told(self, name, reason):
         """Returns whether a notice of this reason has come for an attribute."""
         return any(notice["reason"] == reason for notice in self.notices[name])
+
+    def bulk_lines(self, kind, stream, parameter):
+        """The lines of a kind about a transfer."""
+        return [line for line in self.bulk[stream, parameter] if line["line"] == kind]
 
     def call(self, do, **members):
         """Sends a command and waits for its end; returns the lines that came before it."""

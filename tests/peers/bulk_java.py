@@ -2,6 +2,7 @@
 """Bulk data in Java beside `tampu bulk`, in both directions and among themselves: whole transfers, refusals, ends that are killed."""
 
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -133,6 +134,57 @@ def sends(place, classpath, directory):
     sender.end()
 
 
+def told(place, stream):
+    """The transfers of a stream that have ended, as the hub knows them: outcome, bytes, receivers, reasons."""
+    known = place.run("bulk", "stat", "--past", "--json", "--stream", stream).stdout.splitlines()
+    return [(one["outcome"], one["bytes"], one["receivers"], "; ".join(one["why"])) for one in map(json.loads, known) if one["ended"]]
+
+
+def reports(place):
+    """The hub knows what `sends` has sent."""
+    sizes = [*SIZES, LARGE]
+    until("the reports of transfers to `tampu bulk recv`", lambda: len(told(place, "torust")) == len(sizes))
+    check("the hub knows each transfer as complete", told(place, "torust") == [("complete", size, 1, "") for size in sizes])
+    until("the reports of transfers to Java", lambda: len(told(place, "tojava")) == len(sizes) + 1)
+    refused = told(place, "tojava")[-1]
+    check(f"the hub knows why a transfer was refused: {refused}", refused == ("incomplete", SIZES[-1], 1, "java/receiver: the disk of Java is full"))
+    until("the report of the transfer whose receiver was killed", lambda: told(place, "killed"))
+    killed = told(place, "killed")[0]
+    check(f"the hub knows that a receiver was killed: {killed}", killed[:3] == ("incomplete", SIZES[-1], 2) and killed[3].startswith("java/receiver: "))
+
+
+def broken_off(place, classpath, path):
+    """A sender in Java that is killed: the hub knows that its transfer is broken off."""
+    place.start("bulk", "recv", "--stream", "dies", "-o", os.path.join(os.path.dirname(path), "dies"), stdout=subprocess.DEVNULL)
+    sender = Sender(place, classpath, "dies", 1, rate=1e6)
+    sender.begin(path, "any")
+    under_way = lambda: '"under_way"' in place.run("bulk", "stat", "--past", "--json", "--stream", "dies").stdout
+    until("the hub knows the transfer", under_way)
+    sender.process.kill()
+    sender.process.wait()
+    # Its session lives for a minute, in which another program might resume it.
+    until("the end of its session", lambda: told(place, "dies"), 120)
+    check(f"a killed sender's transfer is broken off: {told(place, 'dies')}", told(place, "dies")[0][0] == "broken_off")
+
+
+def protected(place, classpath, dump, receiver):
+    """The other end demands protection."""
+    for level in ("authenticated", "encrypted"):
+        sent = place.run("bulk", "send", dump, "--stream", "java", "--protection", level)
+        check(f"`tampu bulk send --protection {level}` sends to Java", sent.returncode == 0)
+        receiver.line("start")
+        receiver.line(f"end complete=true stopped=true bytes={os.path.getsize(dump)} causes=[]")
+        kept = os.path.join(os.path.dirname(dump), level)
+        receiving = place.start(
+            "bulk", "recv", "--stream", level, "-o", kept, "--limit", "1", "--protection", level, stdout=subprocess.DEVNULL
+        )
+        sender = Sender(place, classpath, level, 1)
+        sender.send(dump, "protected.bin")
+        check(f"Java sends to `tampu bulk recv --protection {level}`", receiving.wait(60) == 0)
+        check("the file arrives by its hash", digest(os.path.join(kept, "protected.bin")) == digest(dump))
+        sender.end()
+
+
 def page(place, directory, dump):
     """The program of the page runs."""
     below = os.path.join(directory, "page")
@@ -151,6 +203,7 @@ def page(place, directory, dump):
     javas.compile(below, [source], classpath)
     kept = os.path.join(below, "kept")
     receiving = place.start("bulk", "recv", "--stream", "raw", "-o", kept, "--limit", "2", stdout=subprocess.DEVNULL)
+    until("the receiver is announced", lambda: '"raw"' in place.run("bulk", "stat", "--json").stdout)
     sent = subprocess.run(javas.command(classpath, "SendBulk", dump), env=place.environment, timeout=60, check=False)
     check("the sender of the page has sent", sent.returncode == 0 and receiving.wait(60) == 0)
     check("its file arrives by its hash", digest(os.path.join(kept, os.path.basename(dump))) == digest(dump))
@@ -182,12 +235,14 @@ def main():
         receiver.line("start")
         receiver.line("end complete=true")
 
+        protected(place, classpath, dump, receiver)
+
         refused = place.run("bulk", "send", dump, "--stream", "java", "--parameter", "refuse", check=False)
         receiver.line("start")
         receiver.line("end complete=false")
         check("a refusal reaches the sender with its reason", refused.returncode != 0 and "the disk of Java is full" in refused.stderr)
 
-        other = place.run("bulk", "send", dump, "--stream", "java", "--protocol", "udp", "--wait", "1s", check=False)
+        other = place.run("bulk", "send", dump, "--stream", "java", "--protocol", "udp", check=False)
         check("another transport falls back to the connection", other.returncode == 0)
         receiver.line("start")
         receiver.line("end complete=true")
@@ -209,6 +264,8 @@ def main():
         said = sender.communicate(timeout=120)[1]
         check(f"the sender of a killed receiver fails and names it: {said.strip()[-200:]}", sender.returncode != 0 and receiver.address in said)
         sends(place, classpath, directory)
+        reports(place)
+        broken_off(place, classpath, dump)
     finally:
         place.close()
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The conformance kit: a driver in each language publishes and logs, each follows all others, and what arrives is compared.
 
-It prints a matrix for events and one for logs: who publishes, who reads, and how many values arrived as they were pushed.
-Then drivers are stopped and killed, and the hub is killed, while values are published.
+It prints a matrix for events, for logs and for bulk data: who publishes, who reads, and how much arrived as it was sent.
+Then drivers are stopped and killed, and the hub is killed, while values are published and blocks are sent.
 tests/conformance/README.md has the protocol of the drivers.
 """
 
@@ -13,9 +13,11 @@ import sys
 from hub import Place, check, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
+import bulk  # noqa: E402
 import drivers  # noqa: E402
 import faults  # noqa: E402
 import kit  # noqa: E402
+import skew  # noqa: E402
 import values  # noqa: E402
 
 LEVELS = ["Trace", "Delouse", "Debug", "Info", "Notice", "Warning", "Error", "Critical", "Alert", "Emergency"]
@@ -137,18 +139,27 @@ def drivers_of(name):
     return "/".join(name.split("/")[:2])
 
 
+def all_faults(all_drivers):
+    """Kills and pauses while values are published."""
+    faults.restart(all_drivers)
+    faults.pauses(all_drivers)
+    faults.kills(all_drivers)
+
+
+# The parts of the kit in their order; arguments choose some of them.
+PARTS = {"events": Values.events, "logs": Values.logs, "bulk": bulk.all_of, "skew": skew.all_of, "faults": all_faults}
+
+
 def main():
     print("conformance", flush=True)
+    chosen = sys.argv[1:] or list(PARTS)
     commands, directory = drivers.build()
     place = Place("conformance")
     try:
         hub = place.up()
         all_drivers = Values(place, hub, commands)
-        all_drivers.events()
-        all_drivers.logs()
-        faults.restart(all_drivers)
-        faults.pauses(all_drivers)
-        faults.kills(all_drivers)
+        for part in chosen:
+            PARTS[part](all_drivers)
         for driver in all_drivers.drivers.values():
             check(f"{driver.language} ends well", driver.end() == 0)
     finally:

@@ -60,7 +60,15 @@ const MAX_WAITING_BYTES = 8 << 20;
 /** Pauses between attempts to connect, ms: each twice the one before. */
 const PAUSES = { first: 100, longest: 2000 };
 const PROTOCOL = "tampu-gateway-1";
+/** Versions of the gateway's protocol that this library speaks. */
+const VERSIONS = [1];
+const CLIENT = "tampu.ts 0.1.0";
 const OPEN = 1;
+
+/** Adds to a hub's words about its version that of this library, and the way out. */
+function otherVersion(hub: string): string {
+  return `${hub}; ${CLIENT} speaks ${VERSIONS.join(", ")}: use the library of the hub's release, or update the hub`;
+}
 
 /** Calls of a link to its session. */
 export interface LinkUser {
@@ -186,8 +194,7 @@ export class Link {
   private hello(): void {
     const { source, token, domain } = this.options;
     const resumed = this.welcome ? { session: this.welcome.session, received: this.received.toString() } : {};
-    const client = "tampu.ts 0.1.0";
-    this.plain(Kind.hello, jsonBody({ versions: [1], features: [], client, source, token, domain, ...resumed }));
+    this.plain(Kind.hello, jsonBody({ versions: VERSIONS, features: [], client: CLIENT, source, token, domain, ...resumed }));
   }
 
   private plain(kind: number, body: Uint8Array): void {
@@ -224,7 +231,7 @@ export class Link {
         if (code === "stopping" && this.options.reconnect !== false && this.socket) {
           return this.broken(this.socket, error);
         }
-        return this.end(new Failure(code, error, denied));
+        return this.end(new Failure(code, code === "version" ? otherVersion(error) : error, denied));
       }
       default:
         break;
@@ -261,6 +268,9 @@ export class Link {
   }
 
   private greeted(welcome: Welcome): void {
+    if (!VERSIONS.includes(welcome.version)) {
+      return this.end(new Failure("version", otherVersion(`the hub chose version ${welcome.version} of the gateway's protocol`)));
+    }
     const is_first = !this.welcome;
     this.welcome = welcome;
     this.pause = PAUSES.first;

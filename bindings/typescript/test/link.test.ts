@@ -314,3 +314,24 @@ test("a bound that is no number of bytes is refused", async () => {
     await assert.rejects(Session.connect("http://127.0.0.1:1", { socket, maxWaitingBytes }), { code: "bad" });
   }
 });
+
+test("a hub of another version ends the session, and both versions are named", async (context) => {
+  const answers = [
+    { kind: Kind.bye, body: { code: "version", error: "this hub speaks version 2" } },
+    { kind: Kind.welcome, body: { version: 2, session: "5e", resumed: false } },
+  ];
+  for (const { kind, body } of answers) {
+    const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+    await once(server, "listening");
+    context.after(() => server.close());
+    server.on("connection", (connection) =>
+      connection.on("message", () => connection.send(encodeFrame({ kind, flags: 0, id: 0, number: 0n, body: jsonBody(body) }))),
+    );
+    const address = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    await assert.rejects(Session.connect(address, { socket }), (why: { code: string; message: string }) => {
+      assert.equal(why.code, "version");
+      assert.match(why.message, /version 2.*; tampu.ts 0.1.0 speaks 1: .*update the hub/);
+      return true;
+    });
+  }
+});

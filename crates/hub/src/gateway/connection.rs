@@ -217,7 +217,13 @@ fn greet(
     debug_assert_eq!(header.number, 0);
     let hello: Hello = serde_json::from_slice(&reader.body).map_err(|why| protocol(&format_args!("hello: {why}")))?;
     if !hello.versions.contains(&VERSION) {
-        return Err(End::because(Code::Version, format_args!("this hub speaks version {VERSION}")));
+        let offered: Vec<_> = hello.versions.iter().take(8).map(ToString::to_string).collect();
+        let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
+        let release = env!("CARGO_PKG_VERSION");
+        let why = format_args!(
+            "this hub of release {release} speaks version {VERSION} of the gateway's protocol, and the client offered {offered}"
+        );
+        return Err(End::because(Code::Version, why));
     }
     let domain = sessions.shared.participant.domain();
     if hello.domain.as_deref().is_some_and(|wanted| !wanted.eq_ignore_ascii_case(domain.as_str())) {

@@ -6,6 +6,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.time.Duration;
@@ -15,11 +16,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
 import org.tampu.gateway.Gateway;
 import org.tampu.gateway.GatewayException;
 import org.tampu.internal.bulk.Announcement;
 import org.tampu.internal.bulk.BulkFrame;
+import org.tampu.internal.bulk.Keys;
 import org.tampu.internal.bulk.Life;
 import org.tampu.internal.bulk.Messages;
 import org.tampu.internal.bulk.ReceivedFlow;
@@ -71,6 +74,7 @@ public final class BulkReceiver implements AutoCloseable {
     /** Connections, with the threads that read them. */
     private final Map<Wire, Thread> callers = new HashMap<>();
     private volatile long resumeNanos = 30_000_000_000L;
+    private volatile Protection protection = Protection.AUTO;
     private volatile boolean closing;
     private Announcement announcement;
 
@@ -97,6 +101,12 @@ public final class BulkReceiver implements AutoCloseable {
         return this;
     }
 
+    /** Sets the least protection of each connection; a sender may demand more. Call it before {@link #announce}. */
+    public BulkReceiver protection(Protection least) {
+        protection = Objects.requireNonNull(least, "protection");
+        return this;
+    }
+
     /** Returns the address for senders. */
     public BulkTarget target() {
         int port = listener.socket().getLocalPort();
@@ -106,7 +116,7 @@ public final class BulkReceiver implements AutoCloseable {
     /** Announces the receiver on the bus, so that senders of the stream find it. */
     public synchronized void announce(Gateway gateway) throws GatewayException {
         List<String> names = slots.values().stream().map(slot -> slot.name).toList();
-        announcement = new Announcement(gateway.session(), stream, target().toString(), names);
+        announcement = new Announcement(gateway.session(), stream, target().toString(), protection, names);
     }
 
     private static String folded(String name) {
@@ -142,14 +152,18 @@ public final class BulkReceiver implements AutoCloseable {
             try {
                 wire.setSilence(HELLO_MILLIS);
                 BulkFrame frame = wire.read();
+                if (frame.kind() == BulkFrame.KEY_OFFER && frame.fits(wire.payload())) {
+                    // A sender that demands protection begins with its keys.
+                    Keys.Reply reply = Keys.reply(token, wire.payload());
+                    wire.write(BulkFrame.KEY_REPLY, reply.payload());
+                    wire.protect(reply.keys().receiver(), reply.keys().sender());
+                    frame = wire.read();
+                }
                 int session = 0;
                 if (frame.kind() == BulkFrame.HELLO && frame.fits(wire.payload())) {
                     Messages.Hello hello = Messages.Hello.decode(wire.payload());
                     session = hello.session();
                     slot = admit(wire, hello, String.valueOf(channel.getRemoteAddress()));
-                } else {
-                    // A sender that demands protection begins with its keys.
-                    wire.write(BulkFrame.REFUSE, new Messages.Refuse(8, "this receiver has no protection").encode());
                 }
                 if (slot != null) {
                     read(wire, slot, session);
@@ -163,7 +177,7 @@ public final class BulkReceiver implements AutoCloseable {
                     leave(wire, slot);
                 }
             }
-        } catch (IOException | IllegalArgumentException | ReceivedFlow.Changed ended) {
+        } catch (IOException | GeneralSecurityException | IllegalArgumentException | ReceivedFlow.Changed ended) {
             // The sender connects again and continues where the flow is.
         }
     }
@@ -187,7 +201,11 @@ public final class BulkReceiver implements AutoCloseable {
     private Slot admit(Wire wire, Messages.Hello hello, String address) throws IOException {
         Messages.Refuse refusal = null;
         Slot slot = slots.get(folded(hello.flow()));
-        if (!MessageDigest.isEqual(hello.token(), token) || !hello.domain().equals(domain)) {
+        // On a protected connection the keys have proved the token.
+        boolean knowsToken = wire.isProtected() || MessageDigest.isEqual(hello.token(), token);
+        int asked = hello.options() >> 1 & 3;
+        int level = Math.max(Math.min(asked, 2), protection.level(wire.staysHere()));
+        if (!knowsToken || !hello.domain().equals(domain)) {
             refusal = new Messages.Refuse(1, "");
         } else if (hello.version() == 0) {
             refusal = new Messages.Refuse(6, "this is version 1");
@@ -195,8 +213,8 @@ public final class BulkReceiver implements AutoCloseable {
             refusal = new Messages.Refuse(2, "this is '" + stream + "'");
         } else if (slot == null) {
             refusal = new Messages.Refuse(3, "there is " + String.join(", ", slots.values().stream().map(one -> one.name).toList()));
-        } else if ((hello.options() & 6) != 0) {
-            refusal = new Messages.Refuse(8, "this receiver has no protection");
+        } else if (level > 0 && !wire.isProtected()) {
+            refusal = new Messages.Refuse(8, "");
         }
         if (refusal == null) {
             slot.lock.lock();
@@ -213,7 +231,7 @@ public final class BulkReceiver implements AutoCloseable {
                     slot.flow.begin(hello.incarnation(), hello.session(), hello.source(), address, hello.ackEvery());
                     int frame = (int) Math.min(Math.max(Integer.toUnsignedLong(hello.frame()), 1), FRAME);
                     wire.setLimit(frame);
-                    wire.write(BulkFrame.WELCOME, new Messages.Welcome(1, 0, hello.options() & 1, frame, slot.flow.machine().expected(),
+                    wire.write(BulkFrame.WELCOME, new Messages.Welcome(1, 0, hello.options() & 1 | level << 1, frame, slot.flow.machine().expected(),
                             slot.flow.machine().offset(), incarnation, source, "this receiver takes data on the connection", 0).encode());
                     for (ReceivedFlow.Answer answer : slot.flow.again()) {
                         wire.write(answer.header(), answer.payload());

@@ -21,6 +21,7 @@ import org.tampu.internal.bulk.FollowedReceivers;
 import org.tampu.internal.bulk.Life;
 import org.tampu.internal.bulk.SendFlow;
 import org.tampu.internal.bulk.SendSettings;
+import org.tampu.internal.bulk.TransferReports;
 import org.tampu.internal.json.Json;
 
 /**
@@ -40,9 +41,13 @@ import org.tampu.internal.json.Json;
  */
 public final class BulkSender implements AutoCloseable {
     private final SendFlow flow;
+    private final SendSettings settings;
     private final List<FollowedReceivers> followed = new ArrayList<>();
+    /** Reports of its transfers on the bus, or null. */
+    private TransferReports reports;
 
     private BulkSender(SendSettings settings) throws IOException {
+        this.settings = settings;
         flow = new SendFlow(settings, Life.create());
     }
 
@@ -60,6 +65,7 @@ public final class BulkSender implements AutoCloseable {
         private int frame = 256 << 10;
         private int window = 8 << 20;
         private boolean checked;
+        private Protection protection = Protection.AUTO;
         private SlowPolicy slow = SlowPolicy.cutAfter(Duration.ofSeconds(5));
         private Duration ackWait = Duration.ofSeconds(10);
         private Duration resume = Duration.ofSeconds(30);
@@ -120,6 +126,12 @@ public final class BulkSender implements AutoCloseable {
             return this;
         }
 
+        /** Sets the least protection of each connection; a receiver may demand more. {@link Protection#AUTO} by default. */
+        public Builder protection(Protection least) {
+            protection = Objects.requireNonNull(least, "protection");
+            return this;
+        }
+
         /** Sets the treatment of slow receivers; {@code cutAfter} 5 s by default. */
         public Builder slow(SlowPolicy policy) {
             slow = Objects.requireNonNull(policy, "policy");
@@ -156,18 +168,24 @@ public final class BulkSender implements AutoCloseable {
 
         /** Opens the sender, which has no receivers at first. */
         public BulkSender open() throws IOException {
-            return new BulkSender(new SendSettings(domain, source, stream, flow, Math.min(frame, window), window, checked, slow,
+            return new BulkSender(new SendSettings(domain, source, stream, flow, Math.min(frame, window), window, checked, protection, slow,
                     ackWait.toNanos(), resume.toNanos(), rate, receivers, connectWait.toNanos()));
         }
     }
 
     /** Adds a receiver whose address is known. The sender connects, and reconnects after a broken connection. */
     public void connect(BulkTarget target) {
-        flow.add(target.toString(), target);
+        flow.add(target.toString(), target, Protection.AUTO);
     }
 
-    /** Adds all receivers of the stream that the bus announces, at present and later. */
+    /**
+     * Adds all receivers of the stream that the bus announces, at present and later. From the next start on, the hubs
+     * know the sender's transfers, under the name of the gateway's session.
+     */
     public synchronized void follow(Gateway gateway) throws GatewayException {
+        if (reports == null) {
+            reports = new TransferReports(gateway.session(), settings.stream(), settings.flow());
+        }
         followed.add(new FollowedReceivers(gateway.session(), flow));
     }
 
@@ -178,7 +196,13 @@ public final class BulkSender implements AutoCloseable {
 
     /** Begins a transfer: waits for the receivers, and until they have taken the parameter. */
     public BulkStarted start(byte[] parameter) throws BulkException {
-        return flow.start(ByteBuffer.wrap(parameter.clone()));
+        byte[] copy = parameter.clone();
+        BulkStarted started = flow.start(ByteBuffer.wrap(copy));
+        TransferReports to = reports();
+        if (to != null) {
+            to.began(started.transfer(), copy);
+        }
+        return started;
     }
 
     /** Begins a transfer with a text as its parameter. */
@@ -284,12 +308,25 @@ public final class BulkSender implements AutoCloseable {
 
     /** Ends the transfer, waits until every receiver has everything, and returns the result. */
     public BulkReport stop() throws BulkException {
-        return flow.stop();
+        BulkReport report = flow.stop();
+        ended(report);
+        return report;
+    }
+
+    private synchronized TransferReports reports() {
+        return reports;
+    }
+
+    private void ended(BulkReport report) {
+        TransferReports to = reports();
+        if (to != null && report != null) {
+            to.ended(report);
+        }
     }
 
     /** Gives the transfer up. The receivers get a reset, and no more of its data. Does nothing without a transfer. */
     public void reset() throws BulkException {
-        flow.reset();
+        ended(flow.reset());
     }
 
     /**
@@ -299,6 +336,10 @@ public final class BulkSender implements AutoCloseable {
     @Override
     public synchronized void close() {
         followed.forEach(FollowedReceivers::close);
-        flow.close();
+        ended(flow.close());
+        if (reports != null) {
+            reports.close();
+            reports = null;
+        }
     }
 }

@@ -1,19 +1,22 @@
 package org.tampu.bulk;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A network between a sender and its receiver, which breaks each connection after a number of bytes. */
+/** A network between a sender and its receiver, which breaks each connection after a number of bytes, and sees the sender's bytes. */
 final class BreakingRelay implements AutoCloseable {
     private final ServerSocket listener = new ServerSocket(0, 10, InetAddress.getLoopbackAddress());
     private final BulkTarget behind;
     private final int after;
     private final AtomicInteger connections = new AtomicInteger();
+    private final ByteArrayOutputStream seen = new ByteArrayOutputStream();
 
     BreakingRelay(BulkTarget behind, int after) throws IOException {
         this.behind = behind;
@@ -29,6 +32,17 @@ final class BreakingRelay implements AutoCloseable {
         return connections.get();
     }
 
+    /** Returns whether the sender has sent these bytes in the clear. */
+    boolean saw(byte[] wanted) {
+        byte[] all = seen.toByteArray();
+        for (int at = 0; at + wanted.length <= all.length; at++) {
+            if (Arrays.equals(all, at, at + wanted.length, wanted, 0, wanted.length)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     private static void daemon(Runnable run) {
         Thread thread = new Thread(run, "relay");
         thread.setDaemon(true);
@@ -41,15 +55,15 @@ final class BreakingRelay implements AutoCloseable {
                 Socket here = listener.accept();
                 Socket there = new Socket(behind.host(), behind.port());
                 connections.incrementAndGet();
-                daemon(() -> copy(here, there, after));
-                daemon(() -> copy(there, here, Integer.MAX_VALUE));
+                daemon(() -> copy(here, there, after, seen));
+                daemon(() -> copy(there, here, Integer.MAX_VALUE, OutputStream.nullOutputStream()));
             }
         } catch (IOException closed) {
             // The test is over.
         }
     }
 
-    private static void copy(Socket from, Socket to, int most) {
+    private static void copy(Socket from, Socket to, int most, OutputStream seen) {
         try (from; to) {
             InputStream in = from.getInputStream();
             OutputStream out = to.getOutputStream();
@@ -59,6 +73,7 @@ final class BreakingRelay implements AutoCloseable {
                 if (read < 0) {
                     return;
                 }
+                seen.write(bytes, 0, read);
                 out.write(bytes, 0, read);
                 left -= read;
             }

@@ -203,6 +203,39 @@ class BulkSenderTest {
     }
 
     @Test
+    void eitherEndMayDemandProtection() throws Exception {
+        byte[] content = random(1_000_000);
+        for (Protection own : List.of(Protection.AUTO, Protection.AUTHENTICATED, Protection.ENCRYPTED)) {
+            for (Protection other : List.of(Protection.AUTO, Protection.AUTHENTICATED, Protection.ENCRYPTED)) {
+                Collector collector = new Collector();
+                try (var receiver = receiver(collector).protection(other);
+                        var sender = builder().frame(100_000).protection(own).checksum(true).open();
+                        var relay = new BreakingRelay(receiver.target(), Integer.MAX_VALUE)) {
+                    sender.connect(relay.target());
+                    sender.start("protected");
+                    sender.send(content);
+                    assertTrue(sender.stop().check().isComplete());
+                    assertArrayEquals(content, collector.bytes());
+                    boolean isProtected = own != Protection.AUTO || other != Protection.AUTO;
+                    assertEquals(!isProtected, relay.saw(Arrays.copyOf(content, 64)), own + " and " + other);
+                    // Without protection the receiver demands it after it has seen the token.
+                    assertEquals(own == Protection.AUTO, relay.saw(receiver.target().token()), own + " and " + other);
+                }
+            }
+        }
+    }
+
+    @Test
+    void aReceiverThatDoesNotKnowTheTokenIsNotSentTo() throws Exception {
+        try (var receiver = receiver(new Collector());
+                var sender = builder().protection(Protection.ENCRYPTED).receivers(1, Duration.ofSeconds(1)).open()) {
+            sender.connect(new BulkTarget("127.0.0.1", receiver.target().port(), new byte[16]));
+            BulkException refused = assertThrows(BulkException.class, () -> sender.start(""));
+            assertTrue(refused.getMessage().contains("does not prove that it knows the token"), refused.getMessage());
+        }
+    }
+
+    @Test
     void closingDeliversTheLastBlocksAndThenGivesUp() throws Exception {
         Collector collector = new Collector();
         // Most of the data waits in the sender when it is closed.

@@ -7,7 +7,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import org.tampu.bulk.BulkTarget;
+import org.tampu.bulk.Protection;
 import org.tampu.gateway.GatewayException;
 import org.tampu.internal.gateway.CreditedStream;
 import org.tampu.internal.gateway.Frame;
@@ -79,12 +81,17 @@ public final class FollowedReceivers implements AutoCloseable {
             return;
         }
         String key = incarnation + "/" + Json.number(declaration, "receiver", 0);
-        boolean hasFlow = declaration.get("flows") instanceof List<?> flows && flows.stream().anyMatch(each -> each instanceof Map<?, ?> one
-                && folded(String.valueOf(one.get("name"))).equals(folded(flow.settings.flow())));
-        if (hasFlow) {
+        Optional<Map<?, ?>> declared = declaration.get("flows") instanceof List<?> flows ? flows.stream()
+                .<Map<?, ?>>mapMulti((each, found) -> {
+                    if (each instanceof Map<?, ?> one && folded(String.valueOf(one.get("name"))).equals(folded(flow.settings.flow()))) {
+                        found.accept(one);
+                    }
+                }).findFirst() : Optional.empty();
+        if (declared.isPresent()) {
             BulkTarget target = BulkTarget.parse(Json.text(declaration, "target", ""));
+            Object protection = declared.get().get("protection");
             known.put(key, target);
-            flow.add(target.toString(), target);
+            flow.add(target.toString(), target, Protection.declared(protection == null ? null : protection.toString()));
         } else {
             forget(key);
         }

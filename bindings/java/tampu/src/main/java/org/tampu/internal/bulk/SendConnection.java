@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.security.GeneralSecurityException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -25,9 +26,13 @@ final class SendConnection {
     /** A receiver's refusal of this sender. */
     private static final class Refused extends IOException {
         private static final long serialVersionUID = 1;
+        private static final int PROTECTION = 8;
+
+        private final int reason;
 
         Refused(Messages.Refuse refuse) {
             super(reason(refuse.reason()) + (refuse.text().isEmpty() ? "" : ": " + refuse.text()));
+            reason = refuse.reason();
         }
 
         private static String reason(int number) {
@@ -46,8 +51,14 @@ final class SendConnection {
         }
     }
 
+    /** The receiver demands protection, which the next connection gets. */
+    private static final class Stronger extends IOException {
+        private static final long serialVersionUID = 1;
+    }
+
     private final SendFlow flow;
     private final SendLink link;
+    private boolean demandsProtection;
 
     SendConnection(SendFlow flow, SendLink link) {
         this.flow = flow;
@@ -71,6 +82,7 @@ final class SendConnection {
             Wire wire = null;
             String why;
             boolean isRefused = false;
+            long attached = 0;
             try {
                 wire = new Wire(SocketChannel.open());
                 Messages.Welcome welcome = greet(wire);
@@ -84,15 +96,22 @@ final class SendConnection {
                 } finally {
                     flow.lock.unlock();
                 }
-                pause = PAUSE;
+                attached = System.nanoTime();
                 read(wire);
                 return;
+            } catch (Stronger again) {
+                wire.closeQuietly();
+                continue;
             } catch (IOException | IllegalArgumentException failed) {
                 isRefused = failed instanceof Refused;
                 why = failed.getMessage() == null ? failed.getClass().getSimpleName() : failed.getMessage();
             }
             if (wire != null) {
                 wire.closeQuietly();
+            }
+            // Somebody on the way may spoil each protected connection: the exchange of keys must not fill the time.
+            if (attached != 0 && (!wire.isProtected() || System.nanoTime() - attached > LONGEST_PAUSE)) {
+                pause = PAUSE;
             }
             flow.lock.lock();
             try {
@@ -130,20 +149,25 @@ final class SendConnection {
         } finally {
             flow.lock.unlock();
         }
-        wire.write(BulkFrame.HELLO, hello(settings, flow.session, transfer, link.target.token(), flow.incarnation).encode());
-        BulkFrame answer = wire.read();
-        if (!answer.fits(wire.payload())) {
-            throw new IOException("a changed answer came");
+        int level = level(wire);
+        if (level > 0) {
+            exchangeKeys(wire);
         }
-        if (answer.kind() == BulkFrame.REFUSE) {
-            throw new Refused(Messages.Refuse.decode(wire.payload()));
-        }
-        if (answer.kind() != BulkFrame.WELCOME) {
-            throw new IOException("it answers with a frame of kind " + answer.kind());
+        // The keys prove the token, so it does not cross the network.
+        byte[] token = level > 0 ? new byte[16] : link.target.token();
+        try {
+            ask(wire, BulkFrame.HELLO, hello(settings, level, flow.session, transfer, token, flow.incarnation).encode(), BulkFrame.WELCOME);
+        } catch (Refused refused) {
+            if (refused.reason == Refused.PROTECTION && level == 0) {
+                demandsProtection = true;
+                throw new Stronger();
+            }
+            throw refused;
         }
         Messages.Welcome welcome = Messages.Welcome.decode(wire.payload());
         int least = Math.min(settings.frame(), LEAST_FRAME);
-        if (welcome.transport() != 0 || (welcome.options() & 6) != 0 || welcome.frame() < least) {
+        int agreed = welcome.options() >> 1 & 3;
+        if (welcome.transport() != 0 || agreed < level || (agreed > 0) != (level > 0) || welcome.frame() < least) {
             throw new IOException("its welcome has transport " + welcome.transport() + ", options " + welcome.options() + " and frames of "
                     + welcome.frame() + " bytes, which were not asked for");
         }
@@ -151,10 +175,43 @@ final class SendConnection {
         return welcome;
     }
 
-    /** Makes the first frame's payload: data on the connection, without protection. */
-    static Messages.Hello hello(SendSettings settings, int session, long transfer, byte[] token, byte[] incarnation) {
+    /** Returns the protection that both ends demand, as far as known. */
+    private int level(Wire wire) throws IOException {
+        boolean isHere = wire.staysHere();
+        int demanded = Math.max(flow.settings.protection().level(isHere), link.protection.level(isHere));
+        return demandsProtection ? Math.max(demanded, 1) : demanded;
+    }
+
+    private void exchangeKeys(Wire wire) throws IOException {
+        try {
+            Keys.Offer offer = Keys.offer();
+            ask(wire, BulkFrame.KEY_OFFER, offer.payload(), BulkFrame.KEY_REPLY);
+            Keys keys = offer.accept(link.target.token(), wire.payload());
+            wire.protect(keys.sender(), keys.receiver());
+        } catch (GeneralSecurityException failed) {
+            throw new IOException(failed.getMessage(), failed);
+        }
+    }
+
+    /** Sends a frame of the handshake, and waits for its answer of this kind, whose payload is the connection's. */
+    private static void ask(Wire wire, int kind, ByteBuffer payload, int wanted) throws IOException {
+        wire.write(kind, payload);
+        BulkFrame answer = wire.read();
+        if (!answer.fits(wire.payload())) {
+            throw new IOException("a changed answer came");
+        }
+        if (answer.kind() == BulkFrame.REFUSE) {
+            throw new Refused(Messages.Refuse.decode(wire.payload()));
+        }
+        if (answer.kind() != wanted) {
+            throw new IOException("it answers with a frame of kind " + answer.kind());
+        }
+    }
+
+    /** Makes the first frame's payload: data on the connection. */
+    static Messages.Hello hello(SendSettings settings, int protection, int session, long transfer, byte[] token, byte[] incarnation) {
         long ackEvery = Math.max(1, Math.min(1 << 20, settings.window() / 2));
-        return new Messages.Hello(1, 0, settings.checked() ? 1 : 0, settings.frame(), session, ackEvery, transfer, token, incarnation,
+        return new Messages.Hello(1, 0, (settings.checked() ? 1 : 0) | protection << 1, settings.frame(), session, ackEvery, transfer, token, incarnation,
                 settings.domain(), settings.source(), settings.stream(), settings.flow(), "", 0, null);
     }
 
@@ -193,7 +250,7 @@ final class SendConnection {
                 flow.lock.unlock();
                 IOException failed = null;
                 try {
-                    wire.write(buffers(batch));
+                    wire.write(batch);
                 } catch (IOException broken) {
                     failed = broken;
                 }
@@ -222,17 +279,6 @@ final class SendConnection {
             }
         }
         batch.stream().filter(framed -> framed.region() != null).forEach(framed -> flow.window.arena().use(framed.region()));
-    }
-
-    private static ByteBuffer[] buffers(List<Framed> batch) {
-        ByteBuffer heads = ByteBuffer.allocate(batch.size() * BulkFrame.HEADER);
-        ByteBuffer[] all = new ByteBuffer[2 * batch.size()];
-        for (int index = 0; index < batch.size(); index++) {
-            batch.get(index).header().encode(heads);
-            all[2 * index] = heads.slice(index * BulkFrame.HEADER, BulkFrame.HEADER);
-            all[2 * index + 1] = batch.get(index).bytes().duplicate();
-        }
-        return all;
     }
 
     private void wrote(List<Framed> batch, Wire wire, IOException failed) {

@@ -3,13 +3,13 @@ package org.tampu.internal.bulk;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.tampu.bulk.BulkDelivery;
@@ -18,6 +18,7 @@ import org.tampu.bulk.BulkException;
 import org.tampu.bulk.BulkReport;
 import org.tampu.bulk.BulkStarted;
 import org.tampu.bulk.BulkTarget;
+import org.tampu.bulk.Protection;
 import org.tampu.internal.bulk.SendLink.Status;
 import org.tampu.internal.bulk.SendWindow.Framed;
 
@@ -75,8 +76,8 @@ public final class SendFlow {
                         (int) Math.min(settings.ackWait() / 1_000_000, Integer.MAX_VALUE)).encode();
     }
 
-    /** Adds a receiver under this key. */
-    public void add(String key, BulkTarget target) {
+    /** Adds a receiver under this key, with the protection that it declares. */
+    public void add(String key, BulkTarget target, Protection protection) {
         lock.lock();
         try {
             SendLink known = links.get(key);
@@ -84,7 +85,7 @@ public final class SendFlow {
                 // It was thought dead during a network cut; its connection has survived.
                 known.isRemoved = false;
             } else if (!ended) {
-                SendLink link = new SendLink(target);
+                SendLink link = new SendLink(target, protection);
                 // The report still names the receiver that had this key.
                 SendLink before = links.put(key, link);
                 if (before != null) {
@@ -423,27 +424,26 @@ public final class SendFlow {
             BulkFrame header = numbering.stop(checked);
             push(Framed.of(header, NOTHING));
             acknowledged(header.sequence());
-            double seconds = (System.nanoTime() - began) / 1e9;
-            List<BulkDelivery> deliveries = new ArrayList<>();
-            for (SendLink link : links.values()) {
-                if (link.tookPart == header.transfer()) {
-                    deliveries.add(link.delivery(header.sequence()));
-                }
-            }
-            return new BulkReport(settings.flow(), header.transfer(), header.offset(), seconds, List.copyOf(deliveries));
+            return report(link -> link.delivery(header.sequence()));
         } finally {
             end();
         }
     }
 
-    /** Gives the transfer up; receivers get a reset, and no more of its data. */
-    public void reset() throws BulkException {
+    private BulkReport report(Function<SendLink, BulkDelivery> delivery) {
+        List<BulkDelivery> deliveries = links.values().stream().filter(link -> link.tookPart == numbering.transfer()).map(delivery).toList();
+        return new BulkReport(settings.flow(), numbering.transfer(), numbering.offset(), (System.nanoTime() - began) / 1e9, deliveries);
+    }
+
+    /** Gives the transfer up; receivers get a reset, and no more of its data. Returns the result, or null without a transfer. */
+    public BulkReport reset() throws BulkException {
         begin();
         try {
             checkOpen();
             if (numbering.phase() != Numbering.Phase.DATA) {
-                return;
+                return null;
             }
+            BulkReport report = report(link -> link.givenUp("its sender has given it up"));
             Framed reset = Framed.of(numbering.reset(), NOTHING);
             window.push(reset);
             for (SendLink link : links.values()) {
@@ -454,20 +454,26 @@ public final class SendFlow {
             }
             release();
             work.signalAll();
+            return report;
         } finally {
             end();
         }
     }
 
-    /** Ends the flow: sends what is unsent, and waits a bounded time until receivers have read it. */
-    public void close() {
+    /**
+     * Ends the flow: sends what is unsent, and waits a bounded time until receivers have read it.
+     * Returns the result of a transfer that this gives up, or null.
+     */
+    public BulkReport close() {
         lock.lock();
         try {
             if (ended) {
-                return;
+                return null;
             }
             ended = true;
+            BulkReport report = null;
             if (numbering.phase() == Numbering.Phase.DATA) {
+                report = report(link -> link.givenUp("its sender was closed"));
                 // The reset stands behind the data, which is delivered if that takes little time.
                 window.push(Framed.of(numbering.reset(), NOTHING));
             }
@@ -483,6 +489,7 @@ public final class SendFlow {
             links.values().forEach(link -> link.isRemoved = true);
             window.release(window.end());
             signal();
+            return report;
         } finally {
             lock.unlock();
         }

@@ -11,6 +11,7 @@ import org.tampu.bulk.BulkDelivery.Outcome;
 import org.tampu.bulk.BulkFault;
 import org.tampu.bulk.BulkTarget;
 import org.tampu.bulk.LostRange;
+import org.tampu.bulk.Protection;
 import org.tampu.internal.bulk.SendWindow.Framed;
 
 /**
@@ -40,6 +41,8 @@ final class SendLink {
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
 
     final BulkTarget target;
+    /** Protection that it declares. */
+    final Protection protection;
     String source = "";
     Status status = Status.CONNECTING;
     long since = System.nanoTime();
@@ -80,8 +83,9 @@ final class SendLink {
     private List<LostRange> lost = new ArrayList<>();
     private final TreeMap<Integer, BulkFault> faults = new TreeMap<>();
 
-    SendLink(BulkTarget target) {
+    SendLink(BulkTarget target, Protection protection) {
         this.target = target;
+        this.protection = protection;
     }
 
     String name() {
@@ -325,5 +329,11 @@ final class SendLink {
         };
         return new BulkDelivery(source, target.address(), outcome, cut, ackedBytes, List.copyOf(lost), List.copyOf(faults.values()),
                 reason);
+    }
+
+    /** Returns the result of a transfer that the sender gives up. */
+    BulkDelivery givenUp(String reason) {
+        return new BulkDelivery(source, target.address(), Outcome.INCOMPLETE, cut, ackedBytes, List.copyOf(lost),
+                List.copyOf(faults.values()), reason);
     }
 }

@@ -2,12 +2,16 @@ package org.tampu.internal.bulk;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.security.GeneralSecurityException;
+import java.util.List;
+import org.tampu.internal.bulk.SendWindow.Framed;
 
-/** A connection that carries frames. One thread reads it; any thread may write. */
+/** A connection that carries frames, each in a sealed record if it is protected. One thread reads it; any thread may write. */
 public final class Wire implements AutoCloseable {
     private final SocketChannel channel;
     private final ByteBuffer header = ByteBuffer.allocate(BulkFrame.HEADER);
@@ -15,6 +19,12 @@ public final class Wire implements AutoCloseable {
     private ByteBuffer payload = ByteBuffer.allocate(256 << 10);
     private BulkFrame frame;
     private int limit = BulkFrame.CONTROL;
+    /** Ciphers of both directions on a protected connection. */
+    private RecordCipher sealer;
+    private RecordCipher opener;
+    private final ByteBuffer prefix = ByteBuffer.allocate(RecordCipher.PREFIX);
+    private ByteBuffer sealed = ByteBuffer.allocate(0);
+    private ByteBuffer record = ByteBuffer.allocate(0);
 
     /** Takes a connected socket. */
     public Wire(SocketChannel channel) throws IOException {
@@ -25,6 +35,24 @@ public final class Wire implements AutoCloseable {
     /** Connects a socket that is not connected. */
     public void connect(SocketAddress address, int millis) throws IOException {
         channel.socket().connect(address, millis);
+    }
+
+    /** Returns whether the traffic of this connection stays on one host. */
+    public boolean staysHere() throws IOException {
+        InetSocketAddress there = (InetSocketAddress) channel.getRemoteAddress();
+        InetSocketAddress here = (InetSocketAddress) channel.getLocalAddress();
+        return there.getAddress().isLoopbackAddress() || there.getAddress().equals(here.getAddress());
+    }
+
+    /** Protects the connection: from here on each frame is sealed. */
+    public void protect(Keys.Half own, Keys.Half other) throws GeneralSecurityException {
+        sealer = new RecordCipher(own);
+        opener = new RecordCipher(other);
+    }
+
+    /** Returns whether the connection is protected. */
+    public boolean isProtected() {
+        return opener != null;
     }
 
     /** Sets the longest payload that is taken. */
@@ -43,6 +71,9 @@ public final class Wire implements AutoCloseable {
      * @throws IllegalArgumentException for bytes that are no frame
      */
     public BulkFrame read() throws IOException {
+        if (opener != null) {
+            return readRecord();
+        }
         fill(header.clear());
         frame = BulkFrame.decode(header.flip());
         if (frame.length() > limit) {
@@ -53,6 +84,27 @@ public final class Wire implements AutoCloseable {
         }
         fill(payload.clear().limit(frame.length()));
         payload.flip();
+        return frame;
+    }
+
+    private BulkFrame readRecord() throws IOException {
+        fill(prefix.clear());
+        int length = opener.length(prefix.flip(), limit);
+        if (sealed.capacity() < length) {
+            sealed = ByteBuffer.allocate(length);
+            payload = ByteBuffer.allocate(length);
+        }
+        fill(sealed.clear().limit(length));
+        ByteBuffer opened = payload.clear();
+        try {
+            opener.open(prefix, sealed.flip(), opened);
+        } catch (GeneralSecurityException changed) {
+            throw new IOException("a record does not open: it was changed on its way", changed);
+        }
+        frame = BulkFrame.decode(opened.flip());
+        if (frame.length() != opened.remaining()) {
+            throw new IllegalArgumentException("a frame of " + frame.length() + " bytes in a record of " + length);
+        }
         return frame;
     }
 
@@ -76,6 +128,10 @@ public final class Wire implements AutoCloseable {
     /** Writes a frame. */
     public void write(BulkFrame of, ByteBuffer bytes) throws IOException {
         synchronized (out) {
+            if (sealer != null) {
+                writeRecord(of, bytes);
+                return;
+            }
             of.encode(out.clear());
             ByteBuffer[] both = {out.flip(), bytes.duplicate()};
             while (both[0].hasRemaining() || both[1].hasRemaining()) {
@@ -84,9 +140,37 @@ public final class Wire implements AutoCloseable {
         }
     }
 
-    /** Writes the rest of these buffers. */
-    public void write(ByteBuffer[] all) throws IOException {
+    private void writeRecord(BulkFrame of, ByteBuffer bytes) throws IOException {
+        int length = bytes.remaining() + RecordCipher.ADDED;
+        if (record.capacity() < length) {
+            record = ByteBuffer.allocateDirect(length);
+        }
+        try {
+            sealer.seal(of, bytes, record.clear());
+        } catch (GeneralSecurityException failed) {
+            throw new IOException(failed.getMessage(), failed);
+        }
+        for (record.flip(); record.hasRemaining(); ) {
+            channel.write(record);
+        }
+    }
+
+    /** Writes these frames, in as few calls of the system as possible. */
+    public void write(List<Framed> frames) throws IOException {
         synchronized (out) {
+            if (sealer != null) {
+                for (Framed each : frames) {
+                    writeRecord(each.header(), each.bytes());
+                }
+                return;
+            }
+            ByteBuffer heads = ByteBuffer.allocate(frames.size() * BulkFrame.HEADER);
+            ByteBuffer[] all = new ByteBuffer[2 * frames.size()];
+            for (int index = 0; index < frames.size(); index++) {
+                frames.get(index).header().encode(heads);
+                all[2 * index] = heads.slice(index * BulkFrame.HEADER, BulkFrame.HEADER);
+                all[2 * index + 1] = frames.get(index).bytes().duplicate();
+            }
             for (int from = 0; from < all.length; ) {
                 if (all[from].hasRemaining()) {
                     channel.write(all, from, all.length - from);

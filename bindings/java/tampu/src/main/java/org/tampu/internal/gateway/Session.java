@@ -13,6 +13,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.BooleanSupplier;
 import java.util.function.IntFunction;
+import java.util.stream.Collectors;
 import org.tampu.gateway.GatewayException;
 import org.tampu.internal.json.Json;
 
@@ -327,7 +328,15 @@ public final class Session implements AutoCloseable {
     }
 
     private void welcome(Link made, Frame frame) {
-        welcome = frame.json();
+        Map<String, Object> answer = frame.json();
+        long version = Json.number(answer, "version", 0);
+        if (hello.get("versions") instanceof List<?> versions && versions.stream().noneMatch(one -> ((Number) one).longValue() == version)) {
+            end = new GatewayException("version", otherVersion("the hub chose version " + version + " of the gateway's protocol"));
+            drop();
+            lock.notifyAll();
+            return;
+        }
+        welcome = answer;
         boolean isResumed = Boolean.TRUE.equals(welcome.get("resumed"));
         List<Frame> left = new ArrayList<>(unacknowledged);
         if (session != null && !isResumed) {
@@ -383,10 +392,17 @@ public final class Session implements AutoCloseable {
         String code = Json.text(body, "code", "done");
         // A hub that stops is met again, as after a lost connection.
         if (!code.equals("stopping")) {
-            end = new GatewayException(code, Json.text(body, "error", "the hub ended the session"));
+            String error = Json.text(body, "error", "the hub ended the session");
+            end = new GatewayException(code, code.equals("version") ? otherVersion(error) : error);
         }
         drop();
         lock.notifyAll();
+    }
+
+    /** Adds to a hub's words about its version that of this library, and the way out. */
+    private String otherVersion(String hub) {
+        String own = hello.get("versions") instanceof List<?> versions ? versions.stream().map(String::valueOf).collect(Collectors.joining(", ")) : "";
+        return hub + "; " + hello.get("client") + " speaks " + own + ": use the library of the hub's release, or update the hub";
     }
 
     private void beat() {

@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.tampu.bulk.BulkSender;
 import org.tampu.bulk.BulkTarget;
+import org.tampu.bulk.Protection;
 import org.tampu.bulk.SlowPolicy;
 import org.tampu.internal.ring.Incarnation;
 
@@ -71,10 +72,11 @@ class SentFramesTest {
         assertArrayEquals(vector("lost"), written(BulkFrame.checked(BulkFrame.LOST, 0x01020304, 7, 41, 1 << 20, lost), lost));
 
         // The vector's sender asks for shared memory, which is the only difference.
-        var settings = new SendSettings("alma", "CORR", "correlator", "spectra", 1 << 18, 8 << 20, true, SlowPolicy.waits(), 0, 0, 0, 1, 0);
+        var settings = new SendSettings("alma", "CORR", "correlator", "spectra", 1 << 18, 8 << 20, true, Protection.AUTO,
+                SlowPolicy.waits(), 0, 0, 0, 1, 0);
         byte[] token = HexFormat.of().parseHex("ab".repeat(16));
         byte[] incarnation = new Incarnation(0x1a2b3c4d, 4711, 1_795_248_000_123_456_789L).toBytes();
-        Messages.Hello own = SendConnection.hello(settings, 0x01020304, 7, token, incarnation);
+        Messages.Hello own = SendConnection.hello(settings, 0, 0x01020304, 7, token, incarnation);
         assertEquals(0, own.transport());
         ByteBuffer hello = new Messages.Hello(own.version(), 1, own.options(), own.frame(), own.session(), own.ackEvery(), own.transfer(),
                 own.token(), own.incarnation(), own.domain(), own.source(), own.stream(), own.flow(), "/proc/4711/fd/9", 0, null).encode();

@@ -1,6 +1,7 @@
 package org.tampu.internal.gateway;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -79,7 +80,7 @@ class SessionTest {
         }
 
         void welcome(boolean resumed, int received) throws Exception {
-            send(Frame.of(Frame.WELCOME, 0, Map.of("session", "5e", "resumed", resumed, "received", "" + received, "beat_ms", 100)));
+            send(Frame.of(Frame.WELCOME, 0, Map.of("version", 1, "session", "5e", "resumed", resumed, "received", "" + received, "beat_ms", 100)));
         }
 
         @Override
@@ -92,7 +93,7 @@ class SessionTest {
     void listen() throws Exception {
         server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
         server.bind(UnixDomainSocketAddress.of(directory.resolve("s")));
-        session = new Session(() -> Link.unix(directory.resolve("s")), Map.of("versions", List.of(1)));
+        session = new Session(() -> Link.unix(directory.resolve("s")), Map.of("versions", List.of(1), "client", "java 7"));
     }
 
     @AfterEach
@@ -105,10 +106,32 @@ class SessionTest {
         return new Frame(Frame.PUBLISH, 0, 1, 0, new byte[] {(byte) number});
     }
 
+    private void checkOtherVersion(Frame answer) throws Exception {
+        try (Hub hub = new Hub()) {
+            assertEquals(Frame.HELLO, hub.next().kind());
+            hub.send(answer);
+            GatewayException why = assertThrows(GatewayException.class, () -> session.awaitWelcome(30_000));
+            assertEquals("version", why.code());
+            for (String word : List.of("version 2", "java 7 speaks 1", "update the hub")) {
+                assertTrue(why.getMessage().contains(word), why.getMessage());
+            }
+        }
+    }
+
+    @Test
+    void aHubThatRefusesTheVersionEndsTheSession() throws Exception {
+        checkOtherVersion(Frame.of(Frame.BYE, 0, Map.of("code", "version", "error", "this hub speaks version 2")));
+    }
+
+    @Test
+    void aHubThatChoosesAnotherVersionEndsTheSession() throws Exception {
+        checkOtherVersion(Frame.of(Frame.WELCOME, 0, Map.of("version", 2, "session", "5e")));
+    }
+
     @Test
     void aLostConnectionResumesWithoutHoleAndDouble() throws Exception {
         try (Hub hub = new Hub()) {
-            assertEquals(Map.of("versions", List.of(1L)), hub.next().json());
+            assertEquals(Map.of("versions", List.of(1L), "client", "java 7"), hub.next().json());
             hub.welcome(false, 0);
             assertEquals("5e", session.awaitWelcome(10_000).get("session"));
             session.open(new Taker(), id -> Frame.of(Frame.OPEN, id, Map.of()));

@@ -29,6 +29,8 @@ use tampu_types::event::{
     value::Values,
 };
 
+mod bulk;
+
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// One line from the runner. The verb says which members count.
@@ -55,6 +57,12 @@ struct Command {
     ratio: String,
     truth: String,
     process: String,
+    directory: String,
+    receivers: String,
+    rate: String,
+    parameter: String,
+    file: String,
+    blocks: Vec<String>,
 }
 
 /// The process: what it publishes and what it follows.
@@ -64,6 +72,7 @@ struct Driver {
     logger: Logger,
     attributes: BTreeMap<String, Attribute>,
     subscriptions: Vec<Subscription>,
+    bulk: bulk::Bulk,
 }
 
 fn main() -> Outcome {
@@ -74,6 +83,7 @@ fn main() -> Outcome {
         logger: Logger::open(LogSettings::from_env(name.parse()?)?)?,
         attributes: BTreeMap::new(),
         subscriptions: Vec::new(),
+        bulk: bulk::Bulk::new(&format!("{name}/bulk"))?,
     };
     say(&json!({"line": "ready"}));
     for line in stdin().lines() {
@@ -114,6 +124,10 @@ impl Driver {
             }
             "log" => self.log(command)?,
             "records" => self.records(command)?,
+            "receive" => self.bulk.receive(command)?,
+            "sender" => self.bulk.open(command)?,
+            "transfer" => self.bulk.transfer(command)?,
+            "close" => self.bulk.close(command),
             other => return Err(format!("there is no command '{other}'").into()),
         }
         Ok(())
