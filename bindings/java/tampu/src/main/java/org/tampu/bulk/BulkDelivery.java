@@ -40,7 +40,9 @@ public record BulkDelivery(String source, String address, Outcome outcome, Cut c
         /** The connection was broken for longer than {@code resume}. */
         AWAY,
         /** The receiver has left the bus. */
-        LEFT
+        LEFT,
+        /** The receiver missed too many starts and ends to be sent all of them. */
+        TOO_FAR_BEHIND
     }
 
     /** Returns whether the receiver has everything. */

@@ -94,6 +94,82 @@ class SlowReceiverTest {
         }
     }
 
+    /** Checks that each byte was delivered or is in a range that both ends know; returns the number of missing bytes. */
+    private static long checkRanges(byte[] content, Collector collector, BulkHandler.End end, BulkDelivery delivery) {
+        java.io.ByteArrayOutputStream kept = new java.io.ByteArrayOutputStream();
+        int from = 0;
+        for (LostRange range : end.lost()) {
+            kept.write(content, from, (int) range.from() - from);
+            from = (int) range.to();
+        }
+        kept.write(content, from, content.length - from);
+        assertArrayEquals(kept.toByteArray(), collector.bytes());
+        assertEquals(end.lost().stream().mapToLong(LostRange::bytes).sum(), delivery.lost().stream().mapToLong(LostRange::bytes).sum());
+        return content.length - kept.size();
+    }
+
+    @Test
+    @SuppressWarnings("try")
+    void dataIsLeftOutForASlowReceiverAndTheOtherHasAll() throws Exception {
+        Collector slow = new Collector();
+        Collector fast = new Collector();
+        CountDownLatch goOn = new CountDownLatch(1);
+        slow.atData = goOn::await;
+        byte[] content = BulkSenderTest.random(16 << 20);
+        try (var one = BulkSenderTest.receiver(slow); var two = BulkSenderTest.receiver(fast);
+                AutoCloseable released = goOn::countDown;
+                var sender = BulkSenderTest.builder().receivers(2, Duration.ofSeconds(60)).frame(8 << 10).window(64 << 10)
+                        .slow(SlowPolicy.skipAfter(Duration.ofMillis(300))).open()) {
+            sender.connect(one.target());
+            sender.connect(two.target());
+            sender.start("");
+            for (int at = 0; at < content.length; at += 1 << 20) {
+                sender.send(java.util.Arrays.copyOfRange(content, at, at + (1 << 20)));
+            }
+            goOn.countDown();
+            slow.atData = () -> { };
+            List<BulkDelivery> deliveries = sender.stop().deliveries();
+            assertEquals(BulkDelivery.Outcome.INCOMPLETE, deliveries.get(0).outcome(), deliveries.toString());
+            assertEquals(BulkDelivery.Outcome.COMPLETE, deliveries.get(1).outcome(), deliveries.toString());
+            assertArrayEquals(content, fast.bytes());
+            BulkHandler.End end = Collector.next(slow.ends);
+            assertTrue(end.stopped() && !end.complete(), end.toString());
+            assertTrue(checkRanges(content, slow, end, deliveries.get(0)) > 1 << 20);
+            assertEquals(List.of(), end.faults());
+            assertTrue(end.lost().stream().allMatch(range -> range.cause() == SLOW), end.toString());
+
+            // It has caught up, and misses nothing of the next transfer.
+            byte[] next = BulkSenderTest.random(100_000);
+            sender.start("next");
+            sender.send(next);
+            assertTrue(sender.stop().check().isComplete());
+            assertArrayEquals(next, slow.bytes());
+        }
+    }
+
+    @Test
+    void dataIsLeftOutAcrossBrokenConnectionsAndBothEndsKnowIt() throws Exception {
+        Collector slow = new Collector();
+        Collector fast = new Collector();
+        slow.atData = () -> Thread.sleep(2);
+        byte[] content = BulkSenderTest.random(4 << 20);
+        try (var one = BulkSenderTest.receiver(slow).resume(Duration.ofSeconds(30)); var two = BulkSenderTest.receiver(fast);
+                var relay = new BreakingRelay(one.target(), 300_000);
+                var sender = BulkSenderTest.builder().receivers(2, Duration.ofSeconds(60)).frame(4 << 10).window(64 << 10)
+                        .slow(SlowPolicy.skipAfter(Duration.ofMillis(20))).open()) {
+            sender.connect(relay.target());
+            sender.connect(two.target());
+            sender.start("");
+            for (int at = 0; at < content.length; at += 64 << 10) {
+                sender.send(java.util.Arrays.copyOfRange(content, at, at + (64 << 10)));
+                Thread.sleep(2);
+            }
+            List<BulkDelivery> deliveries = sender.stop().deliveries();
+            assertArrayEquals(content, fast.bytes());
+            checkRanges(content, slow, Collector.next(slow.ends), deliveries.get(0));
+        }
+    }
+
     @Test
     @SuppressWarnings("try")
     void aStopThatIsNotAcknowledgedHasItsOwnTime() throws Exception {

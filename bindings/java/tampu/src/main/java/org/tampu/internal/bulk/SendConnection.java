@@ -8,7 +8,6 @@ import java.security.GeneralSecurityException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import org.tampu.internal.bulk.SendLink.Status;
 import org.tampu.internal.bulk.SendWindow.Framed;
 
 /** The threads of a receiver: one connects, reconnects and reads answers, the other one writes. */
@@ -59,6 +58,7 @@ final class SendConnection {
     private final SendFlow flow;
     private final SendLink link;
     private boolean demandsProtection;
+    private ByteBuffer copied = ByteBuffer.allocate(0);
 
     SendConnection(SendFlow flow, SendLink link) {
         this.flow = flow;
@@ -271,14 +271,31 @@ final class SendConnection {
             link.owedInFlight.add(framed);
             batch.add(framed);
         }
-        if (link.status == Status.LIVE && link.owed.isEmpty()) {
+        if (link.sends() && link.owed.isEmpty()) {
             while (batch.size() < FRAMES && bytes < BYTES && link.next < flow.window.end()) {
                 Framed framed = flow.window.get(link.next++);
                 batch.add(framed);
                 bytes += framed.bytes().remaining();
             }
         }
+        if (flow.settings.slow().skips()) {
+            copy(batch);
+        }
         batch.stream().filter(framed -> framed.region() != null).forEach(framed -> flow.window.arena().use(framed.region()));
+    }
+
+    /** Copies what is written, so that a receiver that takes nothing holds no memory of the window when data is left out for it. */
+    private void copy(List<Framed> batch) {
+        int bytes = batch.stream().mapToInt(framed -> framed.bytes().remaining()).sum();
+        if (copied.capacity() < bytes) {
+            copied = ByteBuffer.allocateDirect(bytes);
+        }
+        copied.clear();
+        batch.replaceAll(framed -> {
+            int from = copied.position();
+            copied.put(framed.bytes().duplicate());
+            return Framed.of(framed.header(), copied.slice(from, copied.position() - from));
+        });
     }
 
     private void wrote(List<Framed> batch, Wire wire, IOException failed) {
@@ -293,6 +310,7 @@ final class SendConnection {
                 link.owedInFlight.clear();
                 link.lastWrite = System.nanoTime();
                 link.progress = saysSomething ? link.lastWrite : link.progress;
+                link.caughtUp(flow.window);
             }
         }
         flow.progress.signalAll();

@@ -39,6 +39,8 @@ public final class SendFlow {
     /** Interval of frames that request an acknowledgement. */
     private static final long ASK_EVERY = SendWindow.FRAMES / 16;
     private static final long CLOSE_NANOS = 3_000_000_000L;
+    private static final int CAUSE_SLOW = 2;
+    private static final int CAUSE_AWAY = 3;
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
 
     final SendSettings settings;
@@ -388,7 +390,17 @@ public final class SendFlow {
         }
     }
 
+    /** Cuts a slow receiver, or leaves out what it was not sent. */
+    private void leaveBehind(SendLink link, Cut cut, String why) {
+        if (settings.slow().skips()) {
+            link.skip(window, link.isConnected() ? CAUSE_SLOW : CAUSE_AWAY);
+        } else {
+            link.cut(cut, why);
+        }
+    }
+
     private void judge(long began, long passed, long ackWait) {
+        boolean isFull = !window.hasRoom(numbering.frame());
         long wait = settings.slow().limit() == null ? Long.MAX_VALUE : settings.slow().limit().toNanos();
         long now = System.nanoTime();
         for (SendLink link : links.values()) {
@@ -397,13 +409,15 @@ public final class SendFlow {
                 continue;
             }
             long stuck = now - (began - link.progress > 0 ? began : link.progress);
-            if (link.holdsOthers && link.heldOthers > wait) {
-                link.cut(Cut.SLOW, "held up the others for " + seconds(wait) + " s");
+            if (link.status == Status.LAGGING && isFull && link.hold <= window.first()) {
+                link.skip(window, CAUSE_SLOW);
+            } else if (link.holdsOthers && link.heldOthers > wait) {
+                leaveBehind(link, Cut.SLOW, "held up the others for " + seconds(wait) + " s");
             } else if (ackWait < 0) {
                 if (stuck > wait && (link.hold <= window.first() || !link.hasTakenAll(window))) {
-                    link.cut(Cut.SEND_TIMEOUT, "took nothing for " + seconds(wait) + " s");
+                    leaveBehind(link, Cut.SEND_TIMEOUT, "took nothing for " + seconds(wait) + " s");
                 }
-            } else if (wait != Long.MAX_VALUE && link.status == Status.LIVE && link.acked < window.end() && stuck > ackWait) {
+            } else if (wait != Long.MAX_VALUE && link.sends() && link.acked < window.end() && stuck > ackWait) {
                 link.cut(Cut.ACK_TIMEOUT, "acknowledged nothing for " + seconds(ackWait) + " s");
             }
         }

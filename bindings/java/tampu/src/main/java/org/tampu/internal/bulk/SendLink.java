@@ -27,6 +27,8 @@ final class SendLink {
         WAITING,
         /** It gets the data. */
         LIVE,
+        /** It is too far behind. The sender does not wait for it until it has caught up, and leaves data out. */
+        LAGGING,
         /** Its connection broke, and frames are kept for a while. */
         BROKEN,
         /** It was cut. */
@@ -36,6 +38,8 @@ final class SendLink {
     private static final int GAVE_UP = 8;
     private static final int CAUSE_SLOW = 2;
     private static final int CAUSE_AWAY = 3;
+    /** Most frames that wait for a receiver whose data is all left out. Beyond it the receiver is cut. */
+    private static final int OWED = 256;
     /** Ranges that a transfer remembers. */
     private static final int RANGES = 1024;
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
@@ -99,7 +103,12 @@ final class SendLink {
 
     /** Returns whether frames are kept for it. */
     boolean takesPart() {
-        return status == Status.LIVE || status == Status.BROKEN;
+        return sends() || status == Status.BROKEN;
+    }
+
+    /** Returns whether it is connected and gets frames of the window. */
+    boolean sends() {
+        return status == Status.LIVE || status == Status.LAGGING;
     }
 
     boolean isConnected() {
@@ -164,6 +173,10 @@ final class SendLink {
             }
             next = Math.min(Math.max(sequence, Math.max(hold, window.first())), window.end());
             hold = next;
+            // What it has already is not repeated.
+            long has = sequence;
+            owed.removeIf(framed -> framed.header().kind() != BulkFrame.RESET && end(framed) <= has);
+            leaveUnderWay(sequence, welcome.offset(), window);
             turn(Status.LIVE, "");
         } else if (cut != null && sequence > 0) {
             // The receiver holds a transfer whose rest it will not get.
@@ -179,6 +192,81 @@ final class SendLink {
         } else {
             owed.clear();
             turn(Status.WAITING, status == Status.BROKEN ? "it has forgotten the transfer" : "");
+        }
+    }
+
+    /** Returns the sequence behind a frame that it is owed. */
+    private static long end(Framed framed) {
+        return framed.header().kind() == BulkFrame.LOST ? Messages.Lost.decode(framed.bytes()).nextSequence() : framed.header().sequence() + 1;
+    }
+
+    /** Reports the frames that were under way when the connection broke, and were left out meanwhile. */
+    private void leaveUnderWay(long sequence, long offset, SendWindow window) {
+        Framed first = owed.isEmpty() ? window.get(next) : owed.peek();
+        if (first == null || first.header().kind() == BulkFrame.RESET || first.header().sequence() <= sequence) {
+            return;
+        }
+        BulkFrame before = first.header();
+        if (before.kind() == BulkFrame.LOST) {
+            owed.remove();
+            Messages.Lost rest = Messages.Lost.decode(first.bytes());
+            owed.addFirst(lost(before, sequence, offset, rest));
+            lose(new LostRange(offset, before.offset(), before.sequence() - sequence, CAUSE_AWAY));
+        } else if (before.kind() != BulkFrame.START) {
+            owed.addFirst(lost(before, sequence, offset, new Messages.Lost(before.sequence(), before.offset(), CAUSE_AWAY)));
+            lose(new LostRange(offset, before.offset(), before.sequence() - sequence, CAUSE_AWAY));
+        }
+    }
+
+    private static Framed lost(BulkFrame as, long sequence, long offset, Messages.Lost rest) {
+        ByteBuffer payload = rest.encode();
+        return Framed.of(BulkFrame.checked(BulkFrame.LOST, as.session(), as.transfer(), sequence, offset, payload), payload);
+    }
+
+    /** Leaves out all data that it was not sent yet; starts and ends stay. */
+    void skip(SendWindow window, int cause) {
+        BulkFrame first = null;
+        for (long each = Math.max(next, window.first()); each < window.end(); each++) {
+            Framed framed = window.get(each);
+            if (framed.header().kind() == BulkFrame.DATA) {
+                first = first == null ? framed.header() : first;
+                continue;
+            }
+            leave(first, framed.header().sequence(), framed.header().offset(), cause);
+            first = null;
+            owed.add(framed);
+        }
+        if (first != null) {
+            Framed last = window.get(window.end() - 1);
+            leave(first, window.end(), last.header().offset() + last.bytes().remaining(), cause);
+        }
+        next = window.end();
+        hold = window.end();
+        if (owed.size() > OWED) {
+            cut(Cut.TOO_FAR_BEHIND, "is too far behind: the list of missing ranges is full");
+        } else if (status == Status.LIVE) {
+            turn(Status.LAGGING, "too slow: data is left out");
+        }
+    }
+
+    /** Owes a report of data from a frame up to a sequence and a byte; one just before it grows. */
+    private void leave(BulkFrame first, long nextSequence, long nextOffset, int cause) {
+        if (first == null) {
+            return;
+        }
+        lose(new LostRange(first.offset(), nextOffset, nextSequence - first.sequence(), cause));
+        BulkFrame from = first;
+        if (!owed.isEmpty() && owed.peekLast().header().kind() == BulkFrame.LOST && end(owed.peekLast()) == first.sequence()) {
+            from = owed.removeLast().header();
+        }
+        owed.add(lost(first, from.sequence(), from.offset(), new Messages.Lost(nextSequence, nextOffset, cause)));
+    }
+
+    /** Notes that a receiver for which data was left out has taken all. */
+    void caughtUp(SendWindow window) {
+        if (status == Status.LAGGING && !hasUnsent(window)) {
+            hold = Math.max(hold, acked);
+            turn(Status.LIVE, "");
         }
     }
 
@@ -242,7 +330,7 @@ final class SendLink {
     }
 
     boolean hasUnsent(SendWindow window) {
-        return wire != null && (!owed.isEmpty() || status == Status.LIVE && next < window.end());
+        return wire != null && (!owed.isEmpty() || sends() && next < window.end());
     }
 
     /** Returns whether the kernel has all frames. */
@@ -295,16 +383,22 @@ final class SendLink {
         }
     }
 
-    /** Remembers a loss. A receiver repeats its reports after a broken connection. */
+    /** Remembers a loss. A receiver repeats its reports after a broken connection, and a loss may be found after a later one. */
     private void lose(LostRange range) {
-        LostRange last = lost.isEmpty() ? null : lost.get(lost.size() - 1);
-        if (last != null && range.from() < last.to()) {
+        int at = lost.size();
+        while (at > 0 && lost.get(at - 1).from() > range.from()) {
+            at--;
+        }
+        LostRange before = at > 0 ? lost.get(at - 1) : null;
+        long from = before == null ? range.from() : Math.max(range.from(), before.to());
+        long to = at < lost.size() ? Math.min(range.to(), lost.get(at).from()) : range.to();
+        if (from > to || from == to && (range.bytes() > 0 || before != null && before.to() == to)) {
             return;
         }
-        if (last != null && lost.size() == RANGES) {
-            lost.set(RANGES - 1, new LostRange(last.from(), range.to(), last.frames() + range.frames(), last.cause()));
-        } else {
-            lost.add(range);
+        if (lost.size() < RANGES) {
+            lost.add(at, new LostRange(from, to, range.frames(), range.cause()));
+        } else if (before != null) {
+            lost.set(at - 1, new LostRange(before.from(), to, before.frames() + range.frames(), before.cause()));
         }
     }
 
