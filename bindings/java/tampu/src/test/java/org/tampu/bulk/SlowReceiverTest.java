@@ -165,8 +165,9 @@ class SlowReceiverTest {
                 Thread.sleep(2);
             }
             List<BulkDelivery> deliveries = sender.stop().deliveries();
-            assertArrayEquals(content, fast.bytes());
+            // On a busy machine either of them may be too slow for so short a time.
             checkRanges(content, slow, Collector.next(slow.ends), deliveries.get(0));
+            checkRanges(content, fast, Collector.next(fast.ends), deliveries.get(1));
         }
     }
 
