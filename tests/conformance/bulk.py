@@ -18,6 +18,8 @@ TRANSFERS = [[], [0], [1], [7, 0, 8191, 0], [262_143, 262_144, 262_145, 1_048_57
 # A transfer that takes about a second, so that something can happen meanwhile.
 SLOW, RATE = [65_536] * 32, "2e6"
 BREAKS = 3
+# Most transfers until all programs have met again beside another hub.
+TURNS = 20
 PIDFD_GETFD = 438
 
 
@@ -33,6 +35,9 @@ class Streams:
         # Address of each receiver, by the language of the sender and its own.
         self.ports = {}
         self.sent = {}
+        # Languages whose receivers may report a frame that they had as torn, and the number of those that did for each transfer.
+        self.torn_at = ()
+        self.torn = {}
         self.wrong = []
         for reader in self.languages:
             self.receives(reader)
@@ -104,22 +109,25 @@ class Streams:
         for length, block in zip(lengths, blocks):
             right += block == (begin, length) and got[begin : begin + length] == content[begin : begin + length]
             begin += length
-        good = (end["complete"], end["stopped"], int(end["bytes"])) == ("true", "true", len(content))
+        torn = reader in self.torn_at and end["complete"] == "false"
+        self.torn[sender, parameter] = self.torn.get((sender, parameter), 0) + torn
+        good = (end["complete"], end["stopped"], int(end["bytes"])) == ("false" if torn else "true", "true", len(content))
         if not good or right != len(lengths) or len(blocks) != len(lengths) or got != content:
             self.wrong.append(f"{reader} has {right} of {len(lengths)} blocks of {sender}, transfer {parameter}; {len(blocks)} came: {end}")
         return right
 
     def finish(self, parameter, notes=lambda sender, reader: ""):
         """Waits for the ends of a transfer of all senders at all readers; returns the cells of the matrix."""
-        for sender in self.languages:
-            self.reported(sender, parameter, len(self.languages))
-        return {
+        rows = {
             sender: {
                 reader: f"{self.compare(sender, reader, parameter)}/{len(self.sent[sender, parameter][0])}{notes(sender, reader)}"
                 for reader in self.languages
             }
             for sender in self.languages
         }  # fmt: skip
+        for sender in self.languages:
+            self.reported(sender, parameter, len(self.languages) - self.torn.get((sender, parameter), 0))
+        return rows
 
     def close(self, title, rows, what):
         """Prints the matrix, checks that nothing was wrong, and closes the streams."""
@@ -247,8 +255,13 @@ def break_connections(pid, port):
 
 
 def reconnects(kit):
-    """All connections are broken, three times, while all send to all."""
+    """All connections are broken, three times, while all send to all. Every block arrives.
+
+    A receiver of shared memory that has a frame when its connection breaks may report it as lost, cause 7: it cannot know
+    whether the memory was used again meanwhile. Both ends must then say so.
+    """
     streams = Streams(kit, "broken", RATE)
+    streams.torn_at = ("rust", "cpp", "python")
     pairs = [(sender, reader) for sender in streams.languages for reader in streams.languages]
     for sender in streams.languages:
         streams.begin(sender, "broken", SLOW)
@@ -265,7 +278,11 @@ def reconnects(kit):
 
 
 def restart(kit):
-    """The hub is killed while all send to all. With the next hub all send again."""
+    """The hub is killed while all send to all. With the next hub all send again, until all have a transfer from all.
+
+    The next hub announces receivers of clients of the gateway in a life of their own, and the one before ends some time later.
+    Transfers that begin meanwhile may miss such a receiver.
+    """
     streams = Streams(kit, "restarted", RATE)
     for sender in streams.languages:
         streams.begin(sender, "without", SLOW)
@@ -276,9 +293,15 @@ def restart(kit):
     kit.hub.wait()
     without = streams.finish("without")
     kit.hub = kit.place.up()
-    for sender in streams.languages:
-        streams.begin(sender, "after", SLOW)
-    after = streams.finish("after")
+    for turn in range(TURNS):
+        after = f"after {turn}"
+        for sender in streams.languages:
+            streams.begin(sender, after, SLOW)
+        reports = [streams.await_line("sent", sender, sender, after) for sender in streams.languages]
+        if all(int(report["complete"]) == len(streams.languages) for report in reports):
+            break
+        print(f"  not all have the transfer '{after}': {[report['why'] for report in reports]}")
+    after = streams.finish(after)
     rows = {sender: {reader: f"{cell}, {after[sender][reader]}" for reader, cell in cells.items()} for sender, cells in without.items()}
     streams.close("kill -9 of the hub: blocks that came without it, and after the next one started", rows,
                   "bulk data needs no hub once its ends are connected, and goes on beside the next one")  # fmt: skip
