@@ -5,6 +5,7 @@ to and from the commands."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 from cxx import BINDING, C, CXX, ROOT, Programs, build
@@ -204,6 +205,10 @@ def controlled(place, compiled):
     obeys = subprocess.Popen([paths[0]], env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     place.processes.append(obeys)
     check("a sender and a receiver are offered", obeys.stdout.readline() == "offered\n")
+    threads = {int(task.name): task.joinpath("status").read_text() for task in pathlib.Path(f"/proc/{obeys.pid}/task").iterdir()}
+    blocked = {tid: bool(int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) & 1 << 12) for tid, status in threads.items()}
+    own = blocked.pop(obeys.pid)
+    check(f"the {len(blocked)} threads of the library block SIGPIPE, and its own does not", len(blocked) > 5 and all(blocked.values()) and not own)
     said = subprocess.run([paths[1]], env=place.environment, stdout=subprocess.PIPE, text=True, timeout=120, check=False).stdout.splitlines()
     for at, (begin, within) in enumerate((
         ("pace 0", ""), ("wrong pace -1 ", "invalid rate of 5 bytes/s"), ("pause 0", ""), ("start 0", ""),

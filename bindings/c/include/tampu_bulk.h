@@ -21,7 +21,8 @@
  *
  * Strings are UTF-8 with a zero at the end; they are copied or used during the call only. Every function may be called in every
  * thread, but not in a signal handler; calls of one sender wait for each other. None unwinds, exits or aborts. A failure
- * returns NULL or -1, and tampu_bulk_last_error() returns its reason. A NULL handle does nothing and counts as a failure.
+ * returns NULL or -1, and tampu_bulk_last_error() returns its reason. A NULL handle does nothing and counts as a failure. The
+ * library's threads block SIGPIPE, so a lost connection ends no program. The mask of the caller's threads stays as it is.
  *
  * A later release may add members at the end of a structure. The caller passes the structure's size with sizeof. */
 #ifndef TAMPU_BULK_H

@@ -16,6 +16,7 @@
 //! | senders | `sender` |
 //! | control by other programs | `control` |
 //! | receivers | `receiver` |
+//! | the opening of a receiver, also by other programs | `opening` |
 //! | items of a receiver | `item` |
 //! | the queue between a connection and Python | `queue` |
 //! | files that are received | `files` |
@@ -26,6 +27,7 @@ pub mod failure;
 mod files;
 mod item;
 mod member;
+mod opening;
 mod queue;
 pub mod receiver;
 pub mod sender;

@@ -42,6 +42,8 @@ pub struct Answers {
     pub left_out: u64,
     /// Answers that could not be read, or were too long.
     pub unreadable: u64,
+    /// Processes that answered.
+    pub answered: u64,
 }
 
 /// Serves a sender's state until the guard is dropped.
@@ -175,6 +177,7 @@ fn answers(participant: &Participant, service: &str, timeout: Duration) -> Resul
             Err(CallError::Unanswered(_)) => continue,
             Err(error) => return Err(error),
         };
+        found.answered += 1;
         match content.and_then(|content| serde_json::from_slice::<Value>(&content).ok()) {
             Some(value) => found.list.push(value),
             None => found.unreadable += 1,

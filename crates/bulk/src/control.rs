@@ -58,4 +58,4 @@ pub use question::{
     CONTROL, ControlCommand, ControlKind, ControlQuestion, ControlState, FASTEST, OpenCommand, SLOWEST, StartCommand,
 };
 pub use receiver::{ControlledReceiver, offer_receiver};
-pub use sender::{ControlledSender, StartOrder, offer_sender};
+pub use sender::{ControlledSender, OwnWork, StartOrder, offer_sender};

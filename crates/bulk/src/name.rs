@@ -1,4 +1,4 @@
-//! Name of a stream or of a flow: stored in its original case, compared without case.
+//! Name of a stream, of a flow or of an offer of control: stored in its original case, compared without case.
 
 use std::{
     fmt,
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 /// Longest name in bytes.
 pub const NAME_LIMIT: usize = 200;
 
-/// Name of a stream or a flow: 1 to 200 bytes of UTF-8 without control characters and without `#`. The `#` separates
-/// the two names where they are written together (`correlator#spectra`).
+/// Name of a stream, of a flow or of an offer of control: 1 to 200 bytes of UTF-8 without control characters and without
+/// `#`. The `#` separates the names of stream and flow where they are written together (`correlator#spectra`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
 /// Error for an invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid name {0:?} of a stream or flow: 1 to 200 bytes, no control characters, no '#'")]
+#[error("invalid name {0:?} of a stream, a flow or a control: 1 to 200 bytes, no control characters, no '#'")]
 pub struct BadBulkName(pub String);
 
 impl Name {

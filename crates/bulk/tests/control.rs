@@ -246,6 +246,54 @@ fn transfers_that_the_program_begins_itself_are_paced_and_stopped_but_not_starte
 }
 
 #[test]
+fn a_stop_ends_the_work_of_a_program_between_two_transfers() {
+    let site = Site::new();
+    let (sender, _receiver, _logs) = site.sender(&["spectra", "wvr"]);
+    let controlled = ControlledSender::new(sender.clone());
+    let _offer = offer_sender(&site.correlator, name("corr"), &controlled).unwrap();
+    site.await_offers(1);
+    let flow = &sender.flows()[0];
+    let work = controlled.begin_work(flow);
+    assert!(list(&site.operator, WAIT).unwrap()[0].active, "it may be stopped");
+    flow.start(b"").unwrap();
+    flow.send(pattern(1, 10)).unwrap();
+    // After the last piece: the end of this transfer does not undo the stop.
+    site.ask("corr", STOP).unwrap();
+    assert!(flow.stop().unwrap().complete() && flow.is_cancelled());
+    assert!(matches!(flow.start(b""), Err(SendError::Cancelled { .. })));
+    // Between two transfers.
+    site.ask("corr", STOP).unwrap();
+    assert!(site.refused("corr", ControlCommand::Stop { flow: Some(name("wvr")) }).contains("'wvr' is not sending"));
+    drop(work);
+    assert!(site.refused("corr", STOP).contains("no flow is sending"), "the work has ended");
+    flow.start(b"").unwrap();
+    assert!(flow.stop().unwrap().complete());
+}
+
+#[test]
+fn a_caller_ends_its_own_wait_for_a_pause_or_a_rate() {
+    let site = Site::new();
+    let (sender, _receiver, _logs) = site.sender(&["spectra"]);
+    let flow = &sender.flows()[0];
+    flow.start(b"").unwrap();
+    flow.pause();
+    let mut asked = 0;
+    let sent = flow.send_piece_while(pattern(1, 10), true, &mut || {
+        asked += 1;
+        // It may use the flow meanwhile.
+        asked < 3 && flow.state().paused
+    });
+    assert!(matches!(sent, Err(SendError::Cancelled { .. })) && asked == 3 && !flow.is_cancelled(), "{sent:?} {asked}");
+    flow.resume();
+    flow.set_throttle(Some(1000.0));
+    let sent = flow.send_piece_while(pattern(2, 200_000), true, &mut || false);
+    assert!(matches!(sent, Err(SendError::Cancelled { .. })), "one frame is followed by minutes: {sent:?}");
+    flow.set_throttle(None);
+    flow.send(pattern(3, 10)).unwrap();
+    assert!(flow.stop().unwrap().complete());
+}
+
+#[test]
 fn a_receiver_is_opened_with_settings_and_closed_from_another_program() {
     let site = Site::new();
     let log = Log::default();

@@ -60,6 +60,32 @@ fn child_process() {
     }
 }
 
+/// The threads of this process whose name is wanted, and if each blocks SIGPIPE.
+fn blocking_threads(wanted: impl Fn(&str) -> bool) -> Vec<(String, bool)> {
+    let read = |task: std::io::Result<std::fs::DirEntry>| {
+        let path = task.ok()?.path();
+        // A thread may end meanwhile.
+        let name = std::fs::read_to_string(path.join("comm")).ok()?.trim().to_owned();
+        let status = std::fs::read_to_string(path.join("status")).ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?.trim();
+        let mask = u64::from_str_radix(mask, 16).ok()?;
+        wanted(&name).then_some((name, mask & 1 << 12 != 0))
+    };
+    std::fs::read_dir("/proc/self/task").unwrap().filter_map(read).collect()
+}
+
+#[test]
+fn threads_of_the_engine_do_not_end_a_program_that_has_lost_a_connection() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let (writer, reader) = (node.client_settings().open().unwrap(), node.client_settings().open().unwrap());
+    let (seen, _guard) = receive(&reader, "d/**");
+    send_until_received(&writer, "d/log/info/.", "for everybody", &seen);
+    let of_engine = |name: &str| ["app-", "net-", "tx-", "rx-", "acc-"].iter().any(|kind| name.starts_with(kind));
+    let threads = blocking_threads(of_engine);
+    assert!(threads.len() >= 4 && threads.iter().all(|(_, blocks)| *blocks), "{threads:?}");
+}
+
 #[test]
 fn messages_reach_whoever_subscribed_and_the_sender_itself() {
     let run = tempfile::tempdir().unwrap();

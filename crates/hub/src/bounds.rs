@@ -13,6 +13,7 @@ pub use bound::{Bound, Limit};
 mod bound;
 mod bulk;
 mod bus;
+mod clients;
 mod events;
 mod gateway;
 mod hub;
@@ -36,11 +37,14 @@ pub enum Area {
     Hub,
     /// Sessions of programs that are not on the bus.
     Gateway,
+    /// The libraries of such programs.
+    Clients,
 }
 
 impl Area {
     /// All areas, in the order of the page.
-    pub const ALL: [Area; 7] = [Area::Bus, Area::Logs, Area::Events, Area::Bulk, Area::Logbook, Area::Hub, Area::Gateway];
+    pub const ALL: [Area; 8] =
+        [Area::Bus, Area::Logs, Area::Events, Area::Bulk, Area::Logbook, Area::Hub, Area::Gateway, Area::Clients];
 
     /// The heading of the page.
     pub fn title(self) -> &'static str {
@@ -52,6 +56,7 @@ impl Area {
             Area::Logbook => "Logbook",
             Area::Hub => "Inputs, routes, metrics, Tango",
             Area::Gateway => "Gateway",
+            Area::Clients => "Programs in Java and TypeScript",
         }
     }
 
@@ -65,6 +70,7 @@ impl Area {
             Area::Logbook => logbook::BOUNDS,
             Area::Hub => &[hub::BOUNDS],
             Area::Gateway => &[gateway::BOUNDS],
+            Area::Clients => &[clients::BOUNDS],
         };
         lists.iter().copied().flatten()
     }

@@ -12,6 +12,7 @@
 //! | numbers of tasks that run at a time, released on drop | [`running`] |
 //! | the signal that ends a search or a task from outside | [`stop`] |
 //! | names of the host and the user | [`host`] |
+//! | SIGPIPE, which would end a program in C | [`sigpipe`] |
 //! | locks that a process which is about to end still holds | [`predecessor`] |
 //!
 //! The crate depends on no other crate of the project, because each of them starts threads.
@@ -39,11 +40,13 @@ pub mod host;
 pub mod predecessor;
 pub mod report;
 pub mod running;
+pub mod sigpipe;
 pub mod stop;
 pub mod thread;
 
 pub use predecessor::lock_after_predecessor;
 pub use report::{Consequence, PanicReport, WorkerCount, counts, set_reporter};
 pub use running::{Running, RunningGuard};
+pub use sigpipe::SigpipeBlocked;
 pub use stop::{Stop, StopReason};
 pub use thread::{OnPanic, Panicked, WorkerThread, guard};

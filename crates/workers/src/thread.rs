@@ -17,7 +17,10 @@ use std::{
     time::Duration,
 };
 
-use crate::report::{Alive, Consequence, report};
+use crate::{
+    report::{Alive, Consequence, report},
+    sigpipe,
+};
 
 /// Effect of a panic on a worker that cannot be restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub enum OnPanic {
     ReportOnly,
 }
 
-/// A worker thread that is about to be started.
+/// A worker thread that is about to be started. It blocks SIGPIPE ([`sigpipe`]).
 #[derive(Debug, Clone)]
 #[must_use = "nothing runs before one of the spawn functions is called"]
 pub struct WorkerThread {
@@ -80,6 +83,7 @@ impl WorkerThread {
     pub fn spawn_restarting(self, pause: Duration, mut work: impl FnMut() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let (builder, name) = self.builder();
         builder.spawn(move || {
+            sigpipe::block();
             let _alive = Alive::new(&name);
             while let Err(payload) = panic::catch_unwind(AssertUnwindSafe(&mut work)) {
                 report(&name, &*payload, Consequence::Restart(pause));
@@ -100,6 +104,7 @@ impl WorkerThread {
 }
 
 fn run<T>(name: &str, on_panic: OnPanic, work: impl FnOnce() -> T) -> T {
+    sigpipe::block();
     let alive = Alive::new(name);
     let payload = match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => return result,

@@ -316,7 +316,7 @@ fn what_is_null_or_odd_is_told_and_harmless() {
         assert!(tampu_bulk_sender_open(ptr::null(), stream, flow, ptr::null(), 0).is_null());
         assert_eq!(last_error(), "the participant is NULL");
         assert!(tampu_bulk_sender_open(me, c"a#b".as_ptr(), flow, ptr::null(), 0).is_null());
-        assert!(last_error().contains("of a stream or flow"), "{}", last_error());
+        assert!(last_error().contains("of a stream, a flow or a control"), "{}", last_error());
         for (odd, said) in [
             (SettingsOfC { transport: 9, ..SettingsOfC::default() }, "the transport: invalid value '9'"),
             (SettingsOfC { protection: 4, ..SettingsOfC::default() }, "the protection: invalid value '4'"),
@@ -389,7 +389,7 @@ fn control_needs_the_bus_and_names_what_is_missing() {
         assert!(tampu_bulk_control_receiver(me, c"a".as_ptr(), stream, flow, null, null, &calls, size).is_null());
         assert!(last_error().contains("not on the bus"), "{}", last_error());
         assert!(tampu_bulk_control_receiver(me, c"a#b".as_ptr(), stream, flow, null, null, &calls, size).is_null());
-        assert!(last_error().contains("of a stream or flow"), "{}", last_error());
+        assert!(last_error().contains("of a stream, a flow or a control"), "{}", last_error());
         assert_eq!(tampu_bulk_control_start(me, c"a".as_ptr(), null, null, null, 1), -1);
         assert_eq!(tampu_bulk_control_pace(me, c"a".as_ptr(), c"a#b".as_ptr(), 0.0, 1), -1);
         assert_eq!(

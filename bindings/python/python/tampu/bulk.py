@@ -366,6 +366,10 @@ class Receiver:
     At most ``bound`` bytes of data wait for the program; then the sender waits. ``reports=True`` gives faults and changes
     of connections as items, too. A receiver is read by one thread or task at a time.
 
+    With ``control`` other programs may close and open it under this name (``Control.close`` and ``open``); with
+    ``opened=False`` it waits for them. A transfer that runs at a close ends incomplete. It is not opened again before the
+    program has taken what the last opening received.
+
     Settings: ``listen`` (an address and port, by default one of the loopback), ``announce`` (the address for others),
     ``protection``, ``transports`` (those it accepts), ``checked`` (checksums), ``resume`` (seconds). What is not set
     here has the value of the environment, of ``[[bulk.flow]]`` in the configuration file, or its default.
@@ -381,14 +385,18 @@ class Receiver:
         bus: bool = True,
         bound: int = 64 << 20,
         reports: bool = False,
+        control: str | None = None,
+        opened: bool = True,
         **settings: Any,
     ) -> None:
         self._reports = reports
-        self._native = BulkReceiver(source, stream, _names(flows), json.dumps(settings), bound, domain=domain, bus=bus)
+        self._native = BulkReceiver(
+            source, stream, _names(flows), json.dumps(settings), bound, domain=domain, bus=bus, control=control, opened=opened
+        )
 
     @property
     def target(self) -> str:
-        """Address for senders without the bus, with the token that admits them."""
+        """Address for senders without the bus, with the token that admits them. ``Closed`` while others have closed it."""
         return self._native.target
 
     def next(self, timeout: float | None = None) -> Item | None:
@@ -410,7 +418,7 @@ class Receiver:
         self._native.refuse(why)
 
     def state(self) -> dict[str, Any]:
-        """The state of all flows, as ``tampu bulk stat --json`` has it."""
+        """The state of all flows, as ``tampu bulk stat --json`` has it. ``Closed`` while others have closed it."""
         state: dict[str, Any] = json.loads(self._native.state())
         return state
 
@@ -475,12 +483,14 @@ class FileReceiver(Receiver):
         domain: str | None = None,
         bus: bool = True,
         reports: bool = False,
+        control: str | None = None,
+        opened: bool = True,
         **settings: Any,
     ) -> None:
         self._reports = reports
         self._native = BulkReceiver(
             source, stream, _names(flows), json.dumps(settings), 1, directory=Path(directory),
-            allowed=(replace, dotfiles, sync), domain=domain, bus=bus,
+            allowed=(replace, dotfiles, sync), domain=domain, bus=bus, control=control, opened=opened,
         )  # fmt: skip
 
 

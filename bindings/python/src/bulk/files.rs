@@ -27,13 +27,15 @@ pub struct Filer {
     store: Arc<Store>,
     queue: Arc<ItemQueue>,
     current: Option<Current>,
+    /// Shared by all handlers of an opening.
+    _opening: Arc<()>,
 }
 
 impl Filer {
     /// Makes the handler of a flow.
-    pub fn new(flow: Name, store: Arc<Store>, queue: Arc<ItemQueue>) -> Filer {
+    pub fn new(flow: Name, store: Arc<Store>, queue: Arc<ItemQueue>, opening: Arc<()>) -> Filer {
         let label = flow.as_str().into();
-        Filer { flow, label, store, queue, current: None }
+        Filer { flow, label, store, queue, current: None, _opening: opening }
     }
 
     fn fail(&mut self, error: &io::Error) -> CallbackError {

@@ -212,6 +212,8 @@ impl ItemQueue {
 pub struct Filler {
     pub flow: Arc<str>,
     pub queue: Arc<ItemQueue>,
+    /// Shared by all handlers of an opening.
+    pub _opening: Arc<()>,
 }
 
 impl Filler {

@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -16,20 +16,20 @@ use pyo3::{
 };
 use tampu_bulk::{
     Name, Receiver, asking,
+    control::{ControlledReceiver, OpenCommand, offer_receiver},
     directory::{self, Announced},
-    handler::{Connection, Handler},
-    settings::FlowValues,
+    handler::Connection,
     store::{Allowed, Store},
 };
-use tampu_bus::engine::Guard;
+use tampu_bus::{Participant, engine::Guard};
 
 use crate::{
     bulk::{
-        failure::{closed, of_announcing, of_opening, other},
-        files::Filer,
+        failure::{closed, of_announcing, other},
         item::{Content, Item},
         member::member,
-        queue::{Filler, ItemQueue},
+        opening::Opening,
+        queue::ItemQueue,
         settings::ReceiverOptions,
     },
     event::client::seconds,
@@ -38,10 +38,58 @@ use crate::{
 /// Pause between two checks whether senders have their last acknowledgement.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Receiver that is open, with its place on the bus.
-struct Opened {
-    announced: Option<(Announced, Guard)>,
-    receiver: Arc<Receiver>,
+/// Receiver that is open, with its place on the bus, or one that others open and close.
+enum Opened {
+    Own { announced: Option<(Announced, Guard)>, receiver: Arc<Receiver> },
+    Controlled { offer: Guard, controlled: Arc<ControlledReceiver> },
+}
+
+impl Opened {
+    /// Opens the receiver, and announces it on the bus.
+    fn own(mut opening: Opening, bus: Option<&Participant>) -> PyResult<Opened> {
+        let receiver = Arc::new(opening.open(&OpenCommand::default())?);
+        let announced = match bus {
+            Some(bus) => {
+                let serving = asking::serve_receiver(bus, &receiver).map_err(other)?;
+                Some((directory::announce(bus, &receiver).map_err(|error| of_announcing(&error))?, serving))
+            }
+            None => None,
+        };
+        Ok(Opened::Own { announced, receiver })
+    }
+
+    /// Offers the receiver to others, and opens it if it is open at first.
+    fn controlled(mut opening: Opening, bus: &Participant, name: Name, open: bool) -> PyResult<Opened> {
+        let stream = opening.stream.clone();
+        let opens = move |asked: &OpenCommand| opening.open(asked).map_err(|why| why.text());
+        let controlled = ControlledReceiver::new(bus, stream, opens);
+        if open {
+            controlled.open(&OpenCommand::default()).map_err(other)?;
+        }
+        let offer = offer_receiver(bus, name, &controlled).map_err(other)?;
+        Ok(Opened::Controlled { offer, controlled })
+    }
+
+    fn receiver(&self) -> Option<Arc<Receiver>> {
+        match self {
+            Opened::Own { receiver, .. } => Some(receiver.clone()),
+            Opened::Controlled { controlled, .. } => controlled.receiver(),
+        }
+    }
+
+    /// Withdraws it from the bus, and returns the receiver if it is open.
+    fn withdraw(self) -> Option<Arc<Receiver>> {
+        match self {
+            Opened::Own { announced, receiver } => {
+                drop(announced);
+                Some(receiver)
+            }
+            Opened::Controlled { offer, controlled } => {
+                drop(offer);
+                controlled.retire()
+            }
+        }
+    }
 }
 
 /// Receiver of a stream.
@@ -49,30 +97,14 @@ struct Opened {
 pub struct BulkReceiver {
     opened: Mutex<Option<Opened>>,
     queue: Arc<ItemQueue>,
+    /// The address at first; empty while it was closed.
     target: String,
-}
-
-/// Returns the handlers of the flows, which fill the queue or write files.
-fn handlers(
-    flows: Vec<(Name, FlowValues)>,
-    options: &ReceiverOptions,
-    queue: &Arc<ItemQueue>,
-    store: Option<&Arc<Store>>,
-) -> Vec<(tampu_bulk::receiver::FlowSettings, Box<dyn Handler>)> {
-    let handler = |(name, values): (Name, FlowValues)| {
-        let handler: Box<dyn Handler> = match store {
-            Some(store) => Box::new(Filer::new(name.clone(), store.clone(), queue.clone())),
-            None => Box::new(Filler { flow: name.as_str().into(), queue: queue.clone() }),
-        };
-        (options.flow(name, &values), handler)
-    };
-    flows.into_iter().map(handler).collect()
 }
 
 #[pymethods]
 impl BulkReceiver {
     #[new]
-    #[pyo3(signature = (source, stream, flows, settings, bound, *, directory = None, allowed = (false, false, false), domain = None, bus = true))]
+    #[pyo3(signature = (source, stream, flows, settings, bound, *, directory = None, allowed = (false, false, false), domain = None, bus = true, control = None, opened = true))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -85,7 +117,13 @@ impl BulkReceiver {
         allowed: (bool, bool, bool),
         domain: Option<&str>,
         bus: bool,
+        control: Option<&str>,
+        opened: bool,
     ) -> PyResult<BulkReceiver> {
+        let control = control.map(Name::new).transpose().map_err(other)?;
+        if !opened && control.is_none() {
+            return Err(other("a receiver that is closed at first needs the name of a `control`: nobody could open it"));
+        }
         let options = ReceiverOptions::parse(settings)?;
         let stream = Name::new(stream).map_err(other)?;
         let values = flows.into_iter().map(|name| {
@@ -101,21 +139,16 @@ impl BulkReceiver {
             let store = Store::open(&path, Allowed { replace, dotfiles, sync });
             store.map(Arc::new).map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
         });
-        let handlers = handlers(flows, &options, &queue, store.transpose()?.as_ref());
+        let flows = flows.into_iter().map(|(name, values)| options.flow(name, &values)).collect();
         let member = member(py, source, domain, bus)?;
-        let opened = py.detach(move || {
-            let receiver = Receiver::open(member.identity, stream, place, handlers).map_err(|error| of_opening(&error))?;
-            let receiver = Arc::new(receiver);
-            let announced = match &member.bus {
-                Some(bus) => {
-                    let serving = asking::serve_receiver(bus, &receiver).map_err(other)?;
-                    Some((directory::announce(bus, &receiver).map_err(|error| of_announcing(&error))?, serving))
-                }
-                None => None,
-            };
-            Ok::<_, PyErr>(Opened { announced, receiver })
+        let (identity, queue_of, store) = (member.identity, queue.clone(), store.transpose()?);
+        let opening = Opening { identity, stream, place, flows, queue: queue_of, store, last: Weak::new() };
+        let opened = py.detach(move || match (control, &member.bus) {
+            (None, bus) => Opened::own(opening, bus.as_ref()),
+            (Some(name), Some(bus)) => Opened::controlled(opening, bus, name, opened),
+            (Some(_), None) => Err(other("a receiver without the bus cannot be controlled by others")),
         })?;
-        let target = opened.receiver.target().to_string();
+        let target = opened.receiver().map(|receiver| receiver.target().to_string()).unwrap_or_default();
         Ok(BulkReceiver { opened: Mutex::new(Some(opened)), queue, target })
     }
 
@@ -141,15 +174,21 @@ impl BulkReceiver {
         self.queue.refuse(why);
     }
 
-    /// Address for senders, with the token that admits them.
+    /// Address for senders, with the token that admits them. Another opening has another one.
     #[getter]
-    fn target(&self) -> &str {
-        &self.target
+    fn target(&self) -> PyResult<String> {
+        match &*self.opened.lock() {
+            Some(opened @ Opened::Controlled { .. }) => {
+                let receiver = opened.receiver().ok_or_else(|| closed("receiver"))?;
+                Ok(receiver.target().to_string())
+            }
+            _ => Ok(self.target.clone()),
+        }
     }
 
     /// The state of all flows as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
-        let receiver = self.opened.lock().as_ref().map(|opened| opened.receiver.clone());
+        let receiver = self.opened.lock().as_ref().and_then(Opened::receiver);
         let receiver = receiver.ok_or_else(|| closed("receiver"))?;
         py.detach(move || serde_json::to_string(&receiver.state())).map_err(other)
     }
@@ -164,9 +203,9 @@ impl BulkReceiver {
         let opened = self.opened.lock().take();
         let queue = &self.queue;
         py.detach(move || {
-            let Some(Opened { announced, receiver }) = opened else { return };
+            let Some(opened) = opened else { return };
             queue.close();
-            drop(announced);
+            let Some(receiver) = opened.withdraw() else { return };
             let until = Instant::now() + seconds(timeout).min(Duration::from_secs(3600));
             while receiver.state().flows.iter().any(|flow| flow.connected) && Instant::now() < until {
                 std::thread::sleep(TURN);

@@ -9,6 +9,7 @@ use std::{
     time::{Instant, UNIX_EPOCH},
 };
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use pyo3::{exceptions::PyOSError, prelude::*};
 use tampu_bulk::{
@@ -108,7 +109,7 @@ impl Opened {
             let mut block = flow.block(piece);
             bytes.copy_into(sent, &mut block);
             sent += piece;
-            flow.send_piece(block.freeze(), end_of_block && sent == length).map_err(|error| of_sending(&error, flow))?;
+            send_piece(flow, block.freeze(), end_of_block && sent == length)?;
             if sent == length {
                 return Ok(());
             }
@@ -158,7 +159,7 @@ impl Opened {
                 _ => failed(error),
             })?;
             done += block.len() as u64;
-            flow.send(block.freeze()).map_err(|error| of_sending(&error, flow))?;
+            send_piece(flow, block.freeze(), true)?;
             Python::attach(|py| py.check_signals())?;
         }
         Ok(())
@@ -186,6 +187,19 @@ impl Drop for Opened {
             let report = Report::given_up(&flow.state(), running.began.elapsed().as_secs_f64(), "it was closed");
             self.tell(flow, running.transfer, &running.parameter, Some(&report));
         }
+    }
+}
+
+/// Sends a piece. A signal of the program ends its wait for a pause or for the limit of the rate.
+fn send_piece(flow: &Flow, bytes: Bytes, end_of_block: bool) -> PyResult<()> {
+    let mut raised = None;
+    let sent = flow.send_piece_while(bytes, end_of_block, &mut || {
+        raised = Python::attach(|py| py.check_signals()).err();
+        raised.is_none()
+    });
+    match raised {
+        Some(raised) => Err(raised),
+        None => sent.map_err(|error| of_sending(&error, flow)),
     }
 }
 

@@ -43,11 +43,31 @@ struct Starter {
 struct Runs {
     /// The flow of the work that is under way.
     flow: Option<Flow>,
+    /// Flows on which the program works by itself, one entry for each work.
+    own: Vec<Name>,
     worker: Option<JoinHandle<()>>,
     starts: u64,
     failure: Option<String>,
     /// True if no further start is carried out.
     ended: bool,
+}
+
+/// Work that a program does on a flow by itself, until dropped ([`ControlledSender::begin_work`]).
+pub struct OwnWork {
+    starter: Arc<Starter>,
+    flow: Flow,
+}
+
+impl Drop for OwnWork {
+    fn drop(&mut self) {
+        let mut runs = self.starter.runs.lock();
+        if let Some(at) = runs.own.iter().position(|name| name == self.flow.name()) {
+            runs.own.swap_remove(at);
+        }
+        if !runs.works_on(&self.flow) {
+            self.flow.set_halted(false);
+        }
+    }
 }
 
 /// A sender that obeys commands from outside. When it is dropped, it ends as by [`ControlledSender::end`].
@@ -71,7 +91,7 @@ impl ControlledSender {
     ///
     /// `on_start` runs on a thread of its own, one at a time. It begins and ends transfers on the flow of the order. After
     /// a stop its calls return [`SendError::Cancelled`](crate::sender::SendError::Cancelled); it may then end the
-    /// transfer in order. A transfer that is open when it returns is given up. Its error stands in the state.
+    /// transfer in order, and begins no other one. A transfer that is open when it returns is given up. Its error stands in the state.
     pub fn starting(
         sender: Arc<Sender>,
         on_start: impl FnMut(&StartOrder<'_>) -> Result<(), String> + Send + 'static,
@@ -82,6 +102,14 @@ impl ControlledSender {
     fn make(sender: Arc<Sender>, on_start: Option<Mutex<OnStart>>) -> Arc<ControlledSender> {
         let starter = Arc::new(Starter { on_start, runs: Mutex::default(), ended: Condvar::new() });
         Arc::new(ControlledSender { sender, starter })
+    }
+
+    /// Notes that the program works on a flow by itself until the value is dropped. A stop then also ends what is between two
+    /// transfers, or before the first one: further starts return [`SendError::Cancelled`](crate::sender::SendError::Cancelled).
+    /// Without it a stop ends a running transfer only.
+    pub fn begin_work(&self, flow: &Flow) -> OwnWork {
+        self.starter.runs.lock().own.push(flow.name().clone());
+        OwnWork { starter: self.starter.clone(), flow: flow.clone() }
     }
 
     /// Returns the number of starts by command so far, and true if the work of one is under way.
@@ -96,7 +124,7 @@ impl ControlledSender {
         let mut runs = self.starter.runs.lock();
         runs.ended = true;
         if let Some(flow) = &runs.flow {
-            flow.set_cancelled(true);
+            flow.set_halted(true);
         }
         let worker = runs.worker.take();
         drop(runs);
@@ -142,7 +170,9 @@ impl ControlledSender {
             // It has ended; only its thread remains.
             let _ = former.join();
         }
-        flow.set_cancelled(false);
+        if !runs.works_on(&flow) {
+            flow.set_halted(false);
+        }
         let (starter, own, command) = (self.starter.clone(), flow.clone(), command.clone());
         runs.worker = Some(spawn("bulk-control-start", move || starter.run(&own, &command)).map_err(|why| why.to_string())?);
         runs.flow = Some(flow);
@@ -156,11 +186,11 @@ impl ControlledSender {
         let mut runs = self.starter.runs.lock();
         let mut any = false;
         for flow in flows {
-            let started = runs.flow.as_ref().is_some_and(|own| own.name() == flow.name());
-            if started {
-                flow.set_cancelled(true);
+            let works = runs.works_on(flow);
+            if works {
+                flow.set_halted(true);
             }
-            if flow.cancel() || started {
+            if flow.cancel() || works {
                 any = true;
                 flow.resume();
             }
@@ -179,6 +209,13 @@ fn quoted(names: &[Name]) -> String {
     names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
+impl Runs {
+    /// Returns true if a start or the program itself works on the flow.
+    fn works_on(&self, flow: &Flow) -> bool {
+        self.flow.as_ref().is_some_and(|own| own.name() == flow.name()) || self.own.contains(flow.name())
+    }
+}
+
 impl Starter {
     fn run(&self, flow: &Flow, command: &StartCommand) {
         let order = StartOrder { flow, parameter: &command.parameter, file: command.file.as_deref() };
@@ -191,8 +228,10 @@ impl Starter {
         }
         let mut runs = self.runs.lock();
         // Under the lock: a stop that comes now finds no work, and cancels nothing of the program's own.
-        flow.set_cancelled(false);
         runs.flow = None;
+        if !runs.works_on(flow) {
+            flow.set_halted(false);
+        }
         runs.failure = match &ended {
             Ok(Ok(())) => None,
             Ok(Err(why)) => Some(why.clone()),
@@ -217,7 +256,7 @@ impl Controllable for ControlledSender {
             process: String::new(),
             source: String::new(),
             stream: report.stream.clone(),
-            active: runs.flow.is_some() || report.flows.iter().any(|flow| flow.phase == Phase::Data),
+            active: runs.flow.is_some() || !runs.own.is_empty() || report.flows.iter().any(|flow| flow.phase == Phase::Data),
             starts: runs.starts,
             failure: runs.failure.clone(),
             report: if with_report { fitted(json!({"sender": report})) } else { serde_json::Value::Null },

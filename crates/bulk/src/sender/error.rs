@@ -28,7 +28,8 @@ pub enum SendError {
         /// The fate of each receiver.
         why: String,
     },
-    /// The transfer was cancelled from another thread or process ([`Flow::cancel`](super::Flow::cancel)).
+    /// The transfer was cancelled from another thread or process ([`Flow::cancel`](super::Flow::cancel)), or by its caller
+    /// ([`Flow::send_piece_while`](super::Flow::send_piece_while)).
     #[error("flow '{flow}' was stopped by a command; end the transfer with stop, or give it up with reset")]
     Cancelled {
         /// The name of the flow.

@@ -108,6 +108,7 @@ impl Flow {
             throttle: Throttle::new(settings.throttle),
             paused: false,
             cancelled: false,
+            halted: false,
             rate: Rate::new(),
             began: Instant::now(),
             start: 0,
@@ -201,7 +202,7 @@ impl Flow {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.ended || core.cancelled {
+            if left.is_zero() || core.ended || core.is_cancelled() {
                 return false;
             }
             self.inner.changed.wait_for(&mut core, left.min(TURN));
@@ -232,7 +233,7 @@ impl Flow {
         let (wanted, wait) = (inner.settings.receivers, inner.settings.connect_wait);
         // Not inside a call, so that the worker serves the connected receivers meanwhile.
         if wanted > 0 && !self.wait_for(wanted, wait) {
-            if inner.core.lock().cancelled {
+            if inner.core.lock().is_cancelled() {
                 return Err(self.was_cancelled());
             }
             let refused = inner.core.lock().links.iter().filter_map(Link::refused).collect();
@@ -241,7 +242,7 @@ impl Flow {
         let call = Call::begin(inner);
         let mut core = inner.core.lock();
         may_start(&mut core)?;
-        if core.cancelled {
+        if core.is_cancelled() {
             return Err(self.was_cancelled());
         }
         let header = core.numbering.start(parameter.len())?;
@@ -295,13 +296,20 @@ impl Flow {
 
     /// Sends a part of a block, which continues with the next part or ends here.
     pub fn send_piece(&self, block: Bytes, end_of_block: bool) -> Result<(), SendError> {
+        self.send_piece_while(block, end_of_block, &mut || true)
+    }
+
+    /// Sends a part of a block as [`Flow::send_piece`] does, and can be ended by its caller: while it waits for the end of a pause or
+    /// for the limit of the rate, it asks about every 50 ms if it goes on. If not, it returns [`SendError::Cancelled`], and
+    /// the rest of the part is not sent.
+    pub fn send_piece_while(&self, block: Bytes, end_of_block: bool, goes_on: &mut dyn FnMut() -> bool) -> Result<(), SendError> {
         let inner = &self.inner;
         let call = Call::begin(inner);
         let mut core = inner.core.lock();
         core.numbering.may_send()?;
         let mut rest = block;
         loop {
-            core = call.while_paused(core)?;
+            core = call.while_paused(core, goes_on)?;
             let (mut header, taken) = core.numbering.data(rest.len())?;
             let last = taken == rest.len();
             let ask = last && inner.settings.acknowledge == Acknowledge::EverySend;
@@ -314,13 +322,13 @@ impl Flow {
             let now = Instant::now();
             let pause = core.throttle.sent(taken, now);
             if !pause.is_zero() {
-                core = call.pause(core);
+                core = call.pause(core, goes_on)?;
             }
             if core.ended {
                 return Err(SendError::Closed);
             }
             // Also after the last frame: otherwise a stop between two short blocks or files would be lost.
-            if core.cancelled {
+            if core.is_cancelled() {
                 return Err(self.was_cancelled());
             }
             if last {

@@ -7,6 +7,7 @@ use crate::{context::Context, failure::Outcome};
 pub mod choices;
 mod configured;
 pub mod control;
+mod input;
 mod obeying;
 mod offer;
 pub mod recv;

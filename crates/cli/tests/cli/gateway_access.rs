@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
+use tampu_bulk::control::{ControlledReceiver, offer_receiver};
 use tampu_bus::{Qos, gateway::GatewayClient};
 use tampu_types::gateway::{
     Kind,
@@ -13,7 +14,7 @@ use tampu_types::gateway::{
 
 use crate::{
     gateway::{MIB, batch, client, declare, next, next_of_any, open, participant, subscribe, until_read, writer},
-    site::{PATIENCE, Site},
+    site::{Hub, PATIENCE, Site},
 };
 
 #[test]
@@ -71,29 +72,45 @@ fn tls_frame(stream: &mut impl Read) -> (Kind, Vec<u8>) {
     (header.kind, body)
 }
 
-#[test]
-fn other_hosts_connect_by_tls_with_a_token_that_rules_allow() {
-    let lab = crate::encrypted::Lab::with_certificates();
-    let site = &lab.site;
-    let tokens = site.file("tokens", "console 0123456789abcdef0123456789abcdef\n");
-    rustix::fs::chmod(&tokens, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
-    let policy = site.file("policy.toml", "[[allow]]\nwho = \"token:console\"\nmay = [\"read\"]\nwhat = \"weather/**\"\n");
-    let certificates = lab.certificates();
-    let text = format!(
-        "[network]\ncertificates = \"{}\"\n[access]\npolicy = \"{policy}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\ntokens = \"{tokens}\"\n",
-        certificates.display()
-    );
-    let config = site.file("tampu.toml", text);
-    let _hub = site.hub_of_roles(&["--config", &config]);
-    let said = site.find(1, &["-p", "hub-gateway@*", "--contains", "serves other hosts"]);
-    let address = said[0]["data"].as_array().unwrap().iter().find(|datum| datum["name"] == "address").unwrap();
-    let address: std::net::SocketAddr = address["value"].as_str().unwrap().parse().unwrap();
-    let roots = tampu_tls::client::certificates(&lab.certificate_dir().authority()).unwrap();
-    let tls = std::sync::Arc::new(tampu_tls::client::client_config(roots).unwrap());
-    let connect = |token: &str| {
+/// The token of the program `console` on another host.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A hub that serves other hosts.
+struct FarHub {
+    lab: crate::encrypted::Lab,
+    _hub: Hub,
+    address: std::net::SocketAddr,
+    tls: std::sync::Arc<rustls::ClientConfig>,
+}
+
+type FarClient = rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>;
+
+impl FarHub {
+    fn start(policy: &str) -> FarHub {
+        let lab = crate::encrypted::Lab::with_certificates();
+        let site = &lab.site;
+        let tokens = site.file("tokens", format!("console {TOKEN}\n"));
+        rustix::fs::chmod(&tokens, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
+        let policy = site.file("policy.toml", policy);
+        let certificates = lab.certificates();
+        let text = format!(
+            "[network]\ncertificates = \"{}\"\n[access]\npolicy = \"{policy}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\ntokens = \"{tokens}\"\n",
+            certificates.display()
+        );
+        let config = site.file("tampu.toml", text);
+        let hub = site.hub_of_roles(&["--config", &config]);
+        let said = site.find(1, &["-p", "hub-gateway@*", "--contains", "serves other hosts"]);
+        let address = said[0]["data"].as_array().unwrap().iter().find(|datum| datum["name"] == "address").unwrap();
+        let address = address["value"].as_str().unwrap().parse().unwrap();
+        let roots = tampu_tls::client::certificates(&lab.certificate_dir().authority()).unwrap();
+        let tls = std::sync::Arc::new(tampu_tls::client::client_config(roots).unwrap());
+        FarHub { lab, _hub: hub, address, tls }
+    }
+
+    fn connect(&self, token: &str) -> FarClient {
         let name = rustls::pki_types::ServerName::try_from("127.0.0.1").unwrap();
-        let connection = rustls::ClientConnection::new(tls.clone(), name).unwrap();
-        let socket = std::net::TcpStream::connect(address).unwrap();
+        let connection = rustls::ClientConnection::new(self.tls.clone(), name).unwrap();
+        let socket = std::net::TcpStream::connect(self.address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut stream = rustls::StreamOwned::new(connection, socket);
         let hello = Hello { versions: vec![1], token: Some(token.into()), source: "far".into(), ..Hello::default() };
@@ -101,20 +118,26 @@ fn other_hosts_connect_by_tls_with_a_token_that_rules_allow() {
         put_frame(&mut bytes, Kind::Hello, 0, 0, 0, &serde_json::to_vec(&hello).unwrap());
         stream.write_all(&bytes).unwrap();
         stream
-    };
+    }
+}
+
+#[test]
+fn other_hosts_connect_by_tls_with_a_token_that_rules_allow() {
+    let hub = FarHub::start("[[allow]]\nwho = \"token:console\"\nmay = [\"read\"]\nwhat = \"weather/**\"\n");
+    let site = &hub.lab.site;
     for token in ["", "0123456789abcdef0123456789abcdee"] {
-        let (kind, body) = tls_frame(&mut connect(token));
+        let (kind, body) = tls_frame(&mut hub.connect(token));
         assert_eq!(kind, Kind::Bye);
         assert_eq!(serde_json::from_slice::<End>(&body).unwrap().code, Code::Unauthenticated);
     }
     // Without TLS nothing is answered.
-    let mut plain = std::net::TcpStream::connect(address).unwrap();
+    let mut plain = std::net::TcpStream::connect(hub.address).unwrap();
     plain.write_all(&[0; 64]).unwrap();
     let mut rest = Vec::new();
     let _ = plain.read_to_end(&mut rest);
     assert!(rest.first().is_none_or(|first| *first == 0x15), "no more than a TLS alert: {rest:?}");
 
-    let mut console = connect("0123456789abcdef0123456789abcdef");
+    let mut console = hub.connect(TOKEN);
     let (kind, body) = tls_frame(&mut console);
     assert_eq!(kind, Kind::Welcome);
     assert!(String::from_utf8_lossy(&body).contains("the token 'console'"));
@@ -140,4 +163,63 @@ fn other_hosts_connect_by_tls_with_a_token_that_rules_allow() {
             break;
         }
     }
+}
+
+/// Asks the offers of bulk data, and returns the parts and the end.
+fn ask_offers(client: &mut FarClient, number: u32, all: bool, question: &Json) -> (Vec<Json>, End) {
+    let mut body = Vec::new();
+    Ask { timeout_ms: 60_000, all, service: "bulk/control", question: question.to_string().as_bytes() }.encode(&mut body);
+    let mut frame = Vec::new();
+    put_frame(&mut frame, Kind::Ask, 0, number, u64::from(number), &body);
+    client.write_all(&frame).unwrap();
+    let mut parts = Vec::new();
+    loop {
+        let (kind, body) = tls_frame(client);
+        match kind {
+            Kind::Part => parts.push(serde_json::from_slice(&body[16..]).unwrap()),
+            Kind::Ended => return (parts, serde_json::from_slice(&body).unwrap()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_list_of_offers_has_those_that_the_client_may_read_or_set() {
+    let hub = FarHub::start(
+        "[[allow]]\nwho = \"token:console\"\nmay = [\"set\"]\nwhat = \"bulk/control/archive\"\n\
+         [[allow]]\nwho = \"token:console\"\nmay = [\"read\"]\nwhat = \"bulk/control/shown\"\n",
+    );
+    let native = participant(&hub.lab.site, "native");
+    let closed = ControlledReceiver::new(&native, "s".parse().unwrap(), |_| Err("the disk is full".to_owned()));
+    let offer = |name: &str| offer_receiver(&native, name.parse().unwrap(), &closed).unwrap();
+    let _offers = [offer("hidden"), offer("archive"), offer("shown")];
+    let mut console = hub.connect(TOKEN);
+    assert_eq!(tls_frame(&mut console).0, Kind::Welcome);
+    let mut number = 0;
+    let mut ask = |all: bool, question: Json| {
+        number += 1;
+        ask_offers(&mut console, number, all, &question)
+    };
+    // The gateway learns of the offers after a moment.
+    let until = std::time::Instant::now() + PATIENCE;
+    let names = loop {
+        let (parts, end) = ask(true, json!({}));
+        assert!(matches!(end.code, Code::Done | Code::Unanswered), "{end:?}");
+        let mut names: Vec<String> = parts.iter().map(|part| part["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        if names.len() >= 2 {
+            break names;
+        }
+        assert!(std::time::Instant::now() < until, "{names:?}");
+    };
+    assert_eq!(names, ["archive", "shown"]);
+    let (parts, _) = ask(false, json!({}));
+    assert!(parts.iter().all(|part| part["name"] != "hidden"), "{parts:?}");
+    let (_, end) = ask(false, json!({"name": "archive", "do": {"open": {}}}));
+    assert!(end.code == Code::Failed && end.error.contains("the disk is full"), "it may set: {end:?}");
+    for (name, command) in [("archive", json!("state")), ("shown", json!("close")), ("hidden", json!("state"))] {
+        let (parts, end) = ask(false, json!({"name": name, "do": command}));
+        assert!(end.code == Code::Denied && parts.is_empty(), "{name} {command}: {end:?}");
+    }
+    assert_eq!(ask(false, json!({"name": "shown"})).0[0]["failure"], "the disk is full", "it may read");
 }

@@ -7,7 +7,7 @@ use crate::config::Config;
 pub enum Limit {
     /// A setting of the configuration: its name, and its default with the unit.
     Setting(&'static str, fn(&Config) -> String),
-    /// A constant: its source file below `crates/`, its name and expression in that file, and its value with the unit.
+    /// A constant: its source file, seen from `crates/`, its name and expression in that file, and its value with the unit.
     Constant(&'static str, &'static str, &'static str, &'static str),
     /// A value that another setting or the caller's argument gives.
     Other(&'static str),

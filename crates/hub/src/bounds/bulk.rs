@@ -1,6 +1,10 @@
 //! Bounds of flows and transfers of bulk data.
 
-use super::bound::{Bound, Limit::Other, bound};
+use super::bound::{
+    Bound,
+    Limit::{Constant, Other},
+    bound,
+};
 
 pub(super) const BOUNDS: &[Bound] = &[
     bound(
@@ -16,6 +20,19 @@ pub(super) const BOUNDS: &[Bound] = &[
     bound("time a lost datagram is asked for (`repair`)", Other("1 s"), "it is lost, reported at both ends with its bytes"),
     bound("time a transfer with a broken connection is kept (`resume`)", Other("30 s"), "it ends incomplete at both ends"),
     bound("senders of a receiver (`connections`)", Other("64"), "further ones are rejected, counted and reported"),
-    bound("commands that an offer of `bulk/control` carries out at once", Other("16"), "further ones are refused"),
-    bound("wait of a stop for the work that a start began", Other("5 s"), "the answer says that it is still active"),
+    bound(
+        "commands that an offer of `bulk/control` carries out at once",
+        Constant("bulk/src/control/serve.rs", "AT_ONCE", "16", "16"),
+        "further ones are refused",
+    ),
+    bound(
+        "bytes of a command to such an offer",
+        Constant("bulk/src/control/serve.rs", "QUESTION_LIMIT", "64 << 10", "64 KiB"),
+        "it is refused",
+    ),
+    bound(
+        "wait of a stop for the work that a start began",
+        Constant("bulk/src/control/sender.rs", "STOP_WAIT", "Duration::from_secs(3)", "3 s"),
+        "the answer says that it is still active",
+    ),
 ];

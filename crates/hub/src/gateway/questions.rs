@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::service::{CallError, Parts, call};
+use tampu_bus::{
+    access::{Resource, Verb},
+    service::{CallError, Parts, call},
+};
 use tampu_types::gateway::{
     Kind,
     messages::{Code, End},
@@ -37,10 +40,14 @@ pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32,
     let cancelled = Arc::new(AtomicBool::new(false));
     session.entries.lock().insert(id, Entry::Question(cancelled.clone()));
     let (session, all) = (session.clone(), ask.all);
+    let by_part = rights::has_rights_by_part(ask.service, ask.question).then(|| (gateway.clone(), ask.service.to_owned()));
     WorkerThread::named("gateway question")
         .stack_size(256 << 10)
         .spawn(OnPanic::ReportOnly, move || {
-            let end = answer(&session, id, parts, all, &cancelled);
+            let may_have = |content: &[u8]| {
+                by_part.as_ref().is_none_or(|(gateway, service)| may_read_or_set(&session, gateway, service, content))
+            };
+            let end = answer(&session, id, parts, all, may_have, &cancelled);
             // The client that has cancelled has its end already.
             if !cancelled.load(Ordering::Acquire) && session.remove(id).is_some() {
                 session.send_end(id, &end);
@@ -50,13 +57,21 @@ pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32,
         .map_err(|why| End::because(Code::Failed, why))
 }
 
-fn answer(session: &Session, id: u32, parts: Parts, all: bool, cancelled: &AtomicBool) -> End {
+fn may_read_or_set(session: &Session, gateway: &GatewayShared, service: &str, content: &[u8]) -> bool {
+    let may = |verb, resource: &Resource| session.may(gateway, verb, resource);
+    rights::of_part(service, content).is_some_and(|of| may(Verb::Read, &of) || may(Verb::Set, &of))
+}
+
+fn answer(session: &Session, id: u32, parts: Parts, all: bool, may_have: impl Fn(&[u8]) -> bool, cancelled: &AtomicBool) -> End {
     let mut first = None;
     for part in parts {
         let part = match part {
             Ok(part) => part,
             Err(why) => return end_of(&why),
         };
+        if part.content.as_ref().is_ok_and(|content| !may_have(content)) {
+            continue;
+        }
         if !all && *first.get_or_insert(part.from) != part.from {
             continue;
         }

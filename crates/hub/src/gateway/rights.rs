@@ -25,13 +25,13 @@ pub(super) fn of_question(service: &str, question: &[u8]) -> Vec<(Verb, Resource
             let names = json.get("names").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
             names.map(|name| (Verb::Read, Resource::Attribute(name.to_owned()))).collect()
         }
-        // Each offer has its own rights. A list shows no more than names.
+        // Each offer has its own rights, also in a list, whose parts are filtered.
         "bulk/control" if has("name") => {
             let is_state = json.get("do").is_none_or(|command| command == "state");
             let verb = if is_state { Verb::Read } else { Verb::Set };
             vec![(verb, Resource::Service(format!("bulk/control/{}", text("name"))))]
         }
-        "bulk/control" => on_service(Verb::Read),
+        "bulk/control" => Vec::new(),
         "log/status" | "log/offsets" | "log/keeps" | "log/levels" | "log/spool" | "event/list" | "event/conf"
         | "event/doctor" | "hub/roles" | "site/host" | "bulk/state" | "bulk/transfers" => on_service(Verb::Read),
         _ if service.starts_with("hub/metrics/") || service.starts_with("log/spool-taken/") => on_service(Verb::Read),
@@ -41,9 +41,33 @@ pub(super) fn of_question(service: &str, question: &[u8]) -> Vec<(Verb, Resource
     }
 }
 
+/// Returns true if each part of the answer is about a resource of its own, which the client may read or set, or does not get.
+pub(super) fn has_rights_by_part(service: &str, question: &[u8]) -> bool {
+    // Every question about one offer has a right, so that only a list has none.
+    service == "bulk/control" && of_question(service, question).is_empty()
+}
+
+/// Returns the resource of a part of such an answer. A part that names none is for nobody.
+pub(super) fn of_part(service: &str, content: &[u8]) -> Option<Resource> {
+    let json: Json = serde_json::from_slice(content).ok()?;
+    Some(Resource::Service(format!("{service}/{}", json.get("name")?.as_str()?)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_offer_of_a_list_has_rights_of_its_own() {
+        let by_part = |service: &str, question: &str| has_rights_by_part(service, question.as_bytes());
+        assert!(by_part("bulk/control", "") && by_part("bulk/control", "{}") && by_part("bulk/control", r#"{"name":null}"#));
+        assert!(!by_part("bulk/control", r#"{"name":"corr"}"#) && !by_part("log/query", "{}"));
+        let corr = Resource::Service("bulk/control/corr".to_owned());
+        assert_eq!(of_part("bulk/control", br#"{"name":"corr","kind":"sender"}"#), Some(corr));
+        for unknown in ["{}", r#"{"name":7}"#, r#"{"name":"corr""#] {
+            assert_eq!(of_part("bulk/control", unknown.as_bytes()), None, "{unknown}");
+        }
+    }
 
     #[test]
     fn the_verb_follows_the_question() {
@@ -59,7 +83,6 @@ mod tests {
         assert_eq!(verbs("log/levels", ""), [Verb::Read]);
         assert_eq!(verbs("event/conf", r#"{"pattern":"a/*","set":{"polled_ms":1}}"#), [Verb::Read, Verb::Set]);
         assert_eq!(verbs("event/get", r#"{"names":["a/b/c/d","a/b/c/e"]}"#), [Verb::Read, Verb::Read]);
-        assert_eq!(verbs("bulk/control", ""), [Verb::Read]);
         assert_eq!(verbs("bulk/control", r#"{"name":"corr"}"#), [Verb::Read]);
         for (command, verb) in [("\"state\"", Verb::Read), (r#"{"stop":{}}"#, Verb::Set), ("\"close\"", Verb::Set)] {
             let question = format!(r#"{{"name":"corr","do":{command}}}"#);

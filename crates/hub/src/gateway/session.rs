@@ -105,9 +105,9 @@ impl Session {
         })
     }
 
-    /// Returns true if the principal may read this, without an audit record.
-    pub fn may_read(&self, gateway: &GatewayShared, resource: &Resource) -> bool {
-        gateway.access.permits(&self.principal, Verb::Read, resource)
+    /// Returns true if the principal may do this, without an audit record.
+    pub fn may(&self, gateway: &GatewayShared, verb: Verb, resource: &Resource) -> bool {
+        gateway.access.permits(&self.principal, verb, resource)
     }
 
     /// Sends a JSON frame without waiting.
@@ -212,7 +212,7 @@ impl Readable {
         if self.denied.contains(name) {
             return false;
         }
-        let may = session.may_read(gateway, &make(name.to_owned()));
+        let may = session.may(gateway, Verb::Read, &make(name.to_owned()));
         let set = if may { &mut self.allowed } else { &mut self.denied };
         set.insert(name.to_owned());
         may

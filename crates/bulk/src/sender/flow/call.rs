@@ -27,6 +27,9 @@ const LOOK_EVERY: usize = 256 << 10;
 /// Bytes of short datagrams that are joined for a system call.
 const DATAGRAMS_AT_ONCE: usize = 60_000;
 
+/// Answers if a call that waits for a pause or a rate goes on waiting.
+pub(super) type GoesOn<'a> = &'a mut dyn FnMut() -> bool;
+
 /// Running call, during which the worker leaves the sockets to it.
 pub(super) struct Call<'a> {
     inner: &'a FlowShared,
@@ -98,12 +101,16 @@ impl<'a> Call<'a> {
     }
 
     /// Waits for the throttle. Meanwhile receivers get signs of life and their backlog.
-    pub(super) fn pause(&self, mut core: MutexGuard<'a, FlowCore>) -> MutexGuard<'a, FlowCore> {
+    pub(super) fn pause(
+        &self,
+        mut core: MutexGuard<'a, FlowCore>,
+        goes_on: GoesOn<'_>,
+    ) -> Result<MutexGuard<'a, FlowCore>, SendError> {
         loop {
             // Another rate changes what is left.
             let left = core.throttle.ahead(Instant::now());
-            if left.is_zero() || core.ended || core.cancelled {
-                return core;
+            if left.is_zero() || core.ended || core.is_cancelled() {
+                return Ok(core);
             }
             if left < SHORT_PAUSE {
                 drop(core);
@@ -112,20 +119,36 @@ impl<'a> Call<'a> {
             } else {
                 core.pump(self.inner.session, self.inner.settings.resume);
                 core = self.inner.wait(core, left.min(TURN), false);
+                core = self.unless_ended(core, goes_on)?;
             }
         }
     }
 
     /// Waits while the flow is paused. Meanwhile receivers get signs of life and their backlog.
-    pub(super) fn while_paused(&self, mut core: MutexGuard<'a, FlowCore>) -> Result<MutexGuard<'a, FlowCore>, SendError> {
-        while core.paused && !core.ended && !core.cancelled {
+    pub(super) fn while_paused(
+        &self,
+        mut core: MutexGuard<'a, FlowCore>,
+        goes_on: GoesOn<'_>,
+    ) -> Result<MutexGuard<'a, FlowCore>, SendError> {
+        while core.paused && !core.ended && !core.is_cancelled() {
             core.pump(self.inner.session, self.inner.settings.resume);
             core = self.inner.wait(core, TURN, false);
+            core = self.unless_ended(core, goes_on)?;
         }
-        if core.cancelled {
-            return Err(SendError::Cancelled { flow: self.inner.settings.name.clone() });
+        if core.is_cancelled() {
+            return Err(self.was_cancelled());
         }
         if core.ended { Err(SendError::Closed) } else { Ok(core) }
+    }
+
+    /// Asks the caller if its wait goes on. The caller may take locks of its own for the answer.
+    fn unless_ended(&self, core: MutexGuard<'a, FlowCore>, goes_on: GoesOn<'_>) -> Result<MutexGuard<'a, FlowCore>, SendError> {
+        drop(core);
+        if goes_on() { Ok(self.inner.core.lock()) } else { Err(self.was_cancelled()) }
+    }
+
+    fn was_cancelled(&self) -> SendError {
+        SendError::Cancelled { flow: self.inner.settings.name.clone() }
     }
 
     /// Waits until all required receivers have finished with this frame. Receivers without progress for too long are

@@ -39,8 +39,10 @@ pub(in crate::sender) struct FlowCore {
     pub(in crate::sender) throttle: Throttle,
     /// True while no data is sent, by a command.
     pub(in crate::sender) paused: bool,
-    /// True if the running transfer, or the one that a command has begun, must send nothing more.
+    /// True if the running transfer must send nothing more.
     pub(in crate::sender) cancelled: bool,
+    /// True if nothing more is sent and begun, until the work that a command has stopped ends.
+    pub(in crate::sender) halted: bool,
     pub(in crate::sender) rate: Rate,
     pub(in crate::sender) began: Instant,
     /// Sequence of the transfer's first frame.

@@ -41,12 +41,15 @@ impl Flow {
 
     /// Returns true after a cancel, until the transfer has ended.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.core.lock().cancelled
+        self.inner.core.lock().is_cancelled()
     }
 
-    /// Cancels also a transfer that was not started yet, or withdraws that.
-    pub(crate) fn set_cancelled(&self, cancelled: bool) {
-        self.inner.core.lock().cancelled = cancelled;
+    /// Cancels the running transfer and all that would follow it, or withdraws that.
+    pub(crate) fn set_halted(&self, halted: bool) {
+        let mut core = self.inner.core.lock();
+        core.halted = halted;
+        core.cancelled &= halted;
+        drop(core);
         self.wake_waiting();
     }
 

@@ -14,6 +14,11 @@ use crate::{
 };
 
 impl FlowCore {
+    /// Returns true if a call that sends must end.
+    pub(in crate::sender) fn is_cancelled(&self) -> bool {
+        self.cancelled || self.halted
+    }
+
     /// Limits frames to the length that all present receivers accept. A receiver that leaves or joins during a transfer
     /// changes nothing for the others.
     pub(super) fn fit(&mut self) {

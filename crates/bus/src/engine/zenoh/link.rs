@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use tampu_workers::SigpipeBlocked;
 use zenoh::{Session, Wait, key_expr::KeyExpr, sample::SampleKind};
 
 use super::{
@@ -106,6 +107,8 @@ fn socket_file(endpoint: &Endpoint) -> Option<PathBuf> {
 
 /// Opens a session of this role.
 pub(super) fn open_session(role: &Role) -> Result<Session, EngineError> {
+    // The engine's threads inherit it; they start here, or from one another.
+    let _blocked = SigpipeBlocked::new();
     zenoh::open(role.config()?).wait().map_err(|why| {
         let why = why.to_string();
         match role {
@@ -122,6 +125,8 @@ pub(super) fn open_session(role: &Role) -> Result<Session, EngineError> {
 impl Drop for Link {
     fn drop(&mut self) {
         if self.owned {
+            // This thread itself writes to the socket.
+            let _blocked = SigpipeBlocked::new();
             // If this fails, the closing socket notifies the others.
             let _ = self.session.close().timeout(CLOSE_TIMEOUT).wait();
         }

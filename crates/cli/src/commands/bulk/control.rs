@@ -179,7 +179,7 @@ impl Open {
 
 fn list(asking: &Asking, context: &Context) -> Outcome {
     let participant = context.common.connect.join_hub("tampu-bulk-control")?;
-    let found = control::list(&participant, asking.timeout).map_err(|error| Failure::Failed(error.to_string()))?;
+    let found = control::list(&participant, asking.timeout).map_err(|error| context.common.connect.call_failed(&error))?;
     let mut out = std::io::stdout().lock();
     found.iter().try_for_each(|state| show(state, asking.json, &mut out))?;
     if found.is_empty() && !asking.json {
@@ -201,8 +201,10 @@ fn show(state: &ControlState, as_json: bool, out: &mut impl Write) -> Outcome {
     };
     let kind = state.kind.name();
     let mut line = format!("{}: {kind} of stream '{}' by {}, {does}", state.name, state.stream, state.source);
-    if let Some(why) = &state.failure {
-        line.push_str(&format!("; the last start failed: {why}"));
+    match (&state.failure, state.kind) {
+        (None, _) => {}
+        (Some(why), ControlKind::Sender) => line.push_str(&format!("; the last start ended early: {why}")),
+        (Some(why), ControlKind::Receiver) => line.push_str(&format!("; the last opening failed: {why}")),
     }
     print_line(out, &line)?;
     let flows = state.report[kind]["flows"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -244,6 +246,6 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
-        assert!(text.contains("of 1.00 MB/s, paused") && text.contains("the last start failed: a"), "{text}");
+        assert!(text.contains("of 1.00 MB/s, paused") && text.contains("the last start ended early: a"), "{text}");
     }
 }

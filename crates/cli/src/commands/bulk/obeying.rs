@@ -43,18 +43,21 @@ pub struct Order {
 
 impl Order {
     /// Returns the offered files that the order wants, or an error for a file that is not offered.
-    pub fn choose(&self, offers: Vec<Offer>) -> Result<Vec<Offer>, String> {
+    pub fn choose(&self, offers: Offers) -> Result<Offers, String> {
         let Some(wanted) = &self.file else { return Ok(offers) };
         let name = |offer: &Offer| match offer {
             Offer::Stdin => "-".to_owned(),
             Offer::File { name, .. } => name.to_string(),
         };
-        let names: Vec<String> = offers.iter().take(LISTED).map(|offer| format!("'{}'", name(offer))).collect();
-        let chosen: Vec<Offer> = offers.into_iter().filter(|offer| name(offer) == *wanted).collect();
-        if chosen.is_empty() {
-            return Err(format!("no file '{wanted}' is offered; there are {}", names.join(", ")));
+        let names: Vec<String> = offers.found.iter().take(LISTED).map(|offer| format!("'{}'", name(offer))).collect();
+        let found: Vec<Offer> = offers.found.into_iter().filter(|offer| name(offer) == *wanted).collect();
+        if !found.is_empty() {
+            return Ok(Offers::only(found));
         }
-        Ok(chosen)
+        let bad: Vec<&str> = offers.bad.iter().take(LISTED).map(String::as_str).collect();
+        let there = if names.is_empty() { "there is none".to_owned() } else { format!("there are {}", names.join(", ")) };
+        let bad = if bad.is_empty() { String::new() } else { format!("; these cannot be sent: {}", bad.join("; ")) };
+        Err(format!("no file '{wanted}' is offered; {there}{bad}"))
     }
 
     /// Reports the end of the work.

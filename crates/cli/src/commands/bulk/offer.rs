@@ -108,6 +108,11 @@ impl Offers {
         offers
     }
 
+    /// Makes offers of these items.
+    pub fn only(found: Vec<Offer>) -> Offers {
+        Offers { found, ..Offers::default() }
+    }
+
     /// Bytes of all files; `None` where standard input is among them.
     pub fn total(&self) -> Option<u64> {
         let size = |offer: &Offer| if let Offer::File { size, .. } = offer { Some(*size) } else { None };

@@ -97,6 +97,8 @@ pub struct Send {
 
 /// The largest block, bytes.
 const BLOCK_LIMIT: u64 = 1 << 30;
+/// Failed files that an error names.
+const LISTED: usize = 5;
 
 /// Totals of the sent data.
 #[derive(Debug, Default)]
@@ -105,6 +107,37 @@ struct Totals {
     failed: u64,
     bytes: u64,
     had: u64,
+    /// The first of the failed ones, with the reason.
+    failures: Vec<String>,
+}
+
+impl Totals {
+    /// Counts one that was not sent, or not to all.
+    fn fail(&mut self, what: String) {
+        self.failed += 1;
+        if self.failures.len() < LISTED {
+            self.failures.push(what);
+        }
+    }
+
+    /// Names the failed ones.
+    fn failure(&self) -> String {
+        let more = self.failed - self.failures.len() as u64;
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!(
+            "{} of {} were not sent, or not to all: {}{more}",
+            self.failed,
+            self.files + self.failed,
+            self.failures.join("; ")
+        )
+    }
+
+    fn add(&mut self, other: &Totals) {
+        self.files += other.files;
+        self.failed += other.failed;
+        self.bytes += other.bytes;
+        self.had += other.had;
+    }
 }
 
 impl Send {
@@ -131,11 +164,15 @@ impl Send {
         let following = directory::follow(&participant, &sender).map_err(|error| failed(&error))?;
         let teller = Teller::open(&participant).map_err(|error| failed(&error))?;
         let _serving = asking::serve_sender(&participant, &sender).map_err(|error| failed(&error))?;
-        for bad in &offers.bad {
-            eprintln!("tampu: {}", printable(bad));
+        let mut totals = Totals::default();
+        note_bad(&offers, &mut totals);
+        if self.obeying.on_start {
+            // Each start searches, and counts, again.
+            totals = Totals::default();
         }
-        let mut totals = Totals { failed: offers.bad.len() as u64, ..Totals::default() };
         let (controlled, orders) = obeying::controlled(&sender, self.obeying.on_start);
+        // Before others see the offer: a stop also ends the wait for receivers, and what is between two files.
+        let _work = orders.is_none().then(|| controlled.begin_work(flow));
         let offer = self.obeying.control.clone().map(|name| control::offer_sender(&participant, name, &controlled)).transpose();
         let _offer = offer.map_err(|error| failed(&error))?;
         if orders.is_none() {
@@ -189,20 +226,26 @@ impl Send {
         }
         while let Some(order) = orders.next(&context.interrupt) {
             // Files may have come since the last start.
-            let chosen = order.choose(Offers::of(&self.files, self.follow_links).found);
+            let chosen = order.choose(Offers::of(&self.files, self.follow_links));
             let parameter = if order.parameter.is_empty() { self.parameter.clone() } else { order.parameter.clone() };
             let way = Way { parameter: &parameter, stopped: Cell::new(false), ..*way };
-            let failed = totals.failed;
+            let mut own = Totals::default();
             let result = match chosen {
-                Ok(offers) => self.send_all(&way, &offers, following, totals, context).map(|()| None)?,
+                Ok(offers) => {
+                    note_bad(&offers, &mut own);
+                    self.send_all(&way, &offers.found, following, &mut own, context).map(|()| None)?
+                }
                 Err(why) => Some(why),
             };
+            let interrupted = context.interrupt.asked();
             order.ended(match result {
                 Some(why) => Err(why),
                 None if way.stopped.get() => Err(STOPPED.to_owned()),
-                None if totals.failed > failed => Err(format!("{} were not sent, or not to all", totals.failed - failed)),
+                None if own.failed > 0 && interrupted => Err("its program was interrupted".to_owned()),
+                None if own.failed > 0 => Err(own.failure()),
                 None => Ok(()),
             });
+            totals.add(&own);
         }
         Ok(())
     }
@@ -217,12 +260,18 @@ impl Send {
     ) -> Outcome {
         let all = offers.len() as u64 * self.loops;
         for (count, offer) in (0..self.loops).flat_map(|_| offers).enumerate() {
+            if way.flow.is_cancelled() {
+                way.stopped.set(true);
+                return Ok(());
+            }
             // Receivers that were cut or died may come back, and get the next file.
             let wanted = way.flow.settings().receivers;
             let missing = way.flow.connected() < wanted;
             if missing && let Err(failure) = waiting::wait(way.flow, following, wanted, self.wait, context) {
-                totals.failed += all - count as u64;
-                eprintln!("tampu: {}", failure.text().unwrap_or_default());
+                let why = failure.text().unwrap_or_default();
+                eprintln!("tampu: {why}");
+                totals.fail(why.to_owned());
+                totals.failed += all - count as u64 - 1;
                 way.stopped.set(way.flow.is_cancelled());
                 return Ok(());
             }
@@ -259,14 +308,14 @@ impl Send {
                 match &sent.why {
                     None => totals.files += 1,
                     Some(why) => {
-                        totals.failed += 1;
+                        totals.fail(format!("{name}: {why}"));
                         way.bar.suspend(|| eprintln!("tampu: {}: {}", printable(&name), printable(why)));
                     }
                 }
                 self.tell(&name, &sent, bytes, way)
             }
             Err(error) => {
-                totals.failed += 1;
+                totals.fail(format!("{name}: {error}"));
                 way.bar.suspend(|| eprintln!("tampu: {}: {}", printable(&name), printable(&error.to_string())));
                 if self.json {
                     return say(&event("ended", json!({"name": name, "complete": false, "why": error.to_string()})));
@@ -312,6 +361,14 @@ impl Send {
             json!({"files": totals.files, "failed": totals.failed, "bytes": totals.bytes, "had": totals.had, "seconds": seconds,
                 "bytes_per_s": rate(totals.bytes, seconds)}),
         ))
+    }
+}
+
+/// Reports the files that cannot be sent.
+fn note_bad(offers: &Offers, totals: &mut Totals) {
+    for bad in &offers.bad {
+        eprintln!("tampu: {}", printable(bad));
+        totals.fail(bad.clone());
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     cell::Cell,
     fs::{File, Metadata},
     io::{self, Read, Seek, SeekFrom},
-    time::{Instant, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use indicatif::ProgressBar;
@@ -16,13 +16,16 @@ use tampu_bulk::{
 };
 
 use super::{
+    input::{self, Input},
     offer::{self, Offer},
     watch::{Now, Watch},
 };
 use crate::interrupt::Interrupt;
 
 /// Time after the end of a pipe in which the interrupt that ended it may still arrive.
-const AFTERMATH: std::time::Duration = std::time::Duration::from_millis(50);
+const AFTERMATH: Duration = Duration::from_millis(50);
+/// Time between two checks for an end while a pipe has no data.
+const TURN: Duration = Duration::from_millis(100);
 
 /// The reason of a transfer that a command has ended.
 pub const STOPPED: &str = "stopped by a command";
@@ -78,7 +81,7 @@ impl Way<'_> {
     /// Sends one item.
     pub fn send(&self, offer: &Offer) -> Result<Sent, NotSent> {
         let mut source = self.open(offer)?;
-        let started = self.flow.start(&source.label).inspect_err(|error| self.note_stop(error))?;
+        let started = self.flow.start(&source.label).map_err(|error| self.not_begun(error))?;
         let began = Instant::now();
         self.tell(started.transfer, None);
         self.watch.on(Now { name: offer.shown(), total: source.size, runs: true });
@@ -113,7 +116,7 @@ impl Way<'_> {
         let (path, name, root) = match offer {
             Offer::Stdin => {
                 let label = self.parameter.as_bytes().to_vec();
-                return Ok(Source { input: Box::new(io::stdin()), file: None, size: None, label });
+                return Ok(Source { input: Box::new(Input::new()), file: None, size: None, label });
             }
             Offer::File { path, name, root, .. } => (path, name, root),
         };
@@ -145,25 +148,29 @@ impl Way<'_> {
         }
         loop {
             if self.interrupt.asked() {
-                return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted").into());
+                return Err(interrupted());
             }
             if self.watch.nobody_wants_it() {
                 return Ok(());
             }
             let mut block = self.flow.block(self.block);
-            let filled = fill(&mut source.input, &mut block)?;
+            let filled = self.fill(source, &mut block)?;
             if filled == 0 {
                 // Ctrl-C also interrupts the writer of a pipe, and its end is then not the end of the data.
                 if source.size.is_none() {
                     std::thread::sleep(AFTERMATH);
                 }
                 if self.interrupt.asked() {
-                    return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted").into());
+                    return Err(interrupted());
                 }
                 break;
             }
             block.truncate(filled);
-            self.flow.send(block.freeze())?;
+            self.flow.send_piece_while(block.freeze(), true, &mut || !self.interrupt.asked()).map_err(|error| {
+                let cancelled = matches!(error, SendError::Cancelled { .. });
+                // A command may have come first.
+                if cancelled && !self.flow.is_cancelled() { interrupted() } else { error.into() }
+            })?;
             done += filled as u64;
             self.bar.inc(filled as u64);
         }
@@ -171,6 +178,46 @@ impl Way<'_> {
             Some(size) if done < size => Err(io::Error::other(format!("it had {size} bytes and has only {done} now")).into()),
             _ => Ok(()),
         }
+    }
+
+    /// Reads until the block is full or there is no more.
+    fn fill(&self, source: &mut Source, block: &mut [u8]) -> Result<usize, NotSent> {
+        let mut filled = 0;
+        while filled < block.len() {
+            if source.file.is_none() && !self.await_input()? {
+                break;
+            }
+            match source.input.read(&mut block[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Waits until standard input has data or ends. Returns false if nobody wants it.
+    fn await_input(&self) -> Result<bool, NotSent> {
+        loop {
+            if input::readable(TURN) {
+                return Ok(true);
+            }
+            if self.interrupt.asked() {
+                return Err(interrupted());
+            }
+            if self.flow.is_cancelled() {
+                return Err(SendError::Cancelled { flow: self.flow.name().clone() }.into());
+            }
+            if self.watch.nobody_wants_it() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn not_begun(&self, error: SendError) -> NotSent {
+        self.note_stop(&error);
+        if self.stopped.get() { io::Error::other(STOPPED).into() } else { error.into() }
     }
 
     fn note_stop(&self, error: &SendError) {
@@ -194,18 +241,8 @@ impl Way<'_> {
     }
 }
 
-/// Reads until the block is full or there is no more.
-fn fill(input: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < block.len() {
-        match input.read(&mut block[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
+fn interrupted() -> NotSent {
+    io::Error::new(io::ErrorKind::Interrupted, "interrupted").into()
 }
 
 fn modified(data: &Metadata) -> Option<i64> {

@@ -6,11 +6,12 @@ use clap::Args;
 use indicatif::DecimalBytes;
 use serde_json::{Value, json};
 use tampu_bulk::{Name, asking};
+use tampu_bus::service::CallError;
 use tampu_types::Time;
 
 use crate::{
     context::Context,
-    failure::{Failure, Outcome, written},
+    failure::{Outcome, written},
     output::table::print_line,
     plural::counted,
     time_text,
@@ -38,13 +39,17 @@ impl Stat {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-bulk-stat")?;
         if self.past {
-            let found = asking::transfers(&participant, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
+            let found = asking::transfers(&participant, PATIENCE).map_err(|error| context.common.connect.call_failed(&error))?;
+            if found.answered == 0 {
+                let nobody = CallError::Unanswered(asking::TRANSFERS.to_owned());
+                return Err(context.common.connect.call_failed(&nobody));
+            }
             if found.left_out > 0 {
                 eprintln!("tampu: {} older transfers are left out: the answer would have been too long", found.left_out);
             }
             return self.past(&found.list, &mut std::io::stdout().lock());
         }
-        let found = asking::ask(&participant, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
+        let found = asking::ask(&participant, PATIENCE).map_err(|error| context.common.connect.call_failed(&error))?;
         let mut rows: Vec<(String, Value)> = Vec::new();
         if found.unreadable > 0 {
             eprintln!("tampu: {} answers could not be read", found.unreadable);

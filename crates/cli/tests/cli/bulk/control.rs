@@ -108,6 +108,104 @@ fn a_transfer_that_runs_already_is_stopped_and_its_command_ends() {
 }
 
 #[test]
+fn a_start_names_the_files_that_cannot_be_sent() {
+    let site = Site::new();
+    let _hub = site.hub(&["--roles", "node"]);
+    fs::create_dir_all(site.path("night")).unwrap();
+    site.file("night/good", "good");
+    std::os::unix::fs::symlink("nowhere", site.path("night/gone")).unwrap();
+    let receiver = Beside::receiver(&site, &["--replace"]);
+    let _sender = sender(&site, &["night", "absent", "--follow-links"]);
+    let failed = |wanted: &[&str]| {
+        let ended = loop {
+            let state = state(&site, &["state", "corr"]);
+            if state["active"] == false {
+                break state;
+            }
+        };
+        let why = ended["failure"].as_str().unwrap_or_default();
+        assert!(wanted.iter().all(|part| why.contains(part)), "{ended}");
+    };
+    control(&site, &["start", "corr"]).ok();
+    assert_eq!(receiver.await_event("ended")["name"], "night/good", "the others are sent");
+    failed(&["2 of 3 were not sent, or not to all: night/gone: No such file", "; absent: No such file"]);
+    control(&site, &["start", "corr", "night/gone"]).ok();
+    failed(&["no file 'night/gone' is offered; there are 'night/good'; these cannot be sent: night/gone: No such file"]);
+    control(&site, &["start", "corr", "night/good"]).ok();
+    assert_eq!(receiver.await_event("ended")["name"], "night/good");
+    loop {
+        let state = state(&site, &["state", "corr"]);
+        if state["active"] == false {
+            assert_eq!(state["failure"], Value::Null, "only the wanted file counts");
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_paused_sender_in_order() {
+    let site = Site::new();
+    let _hub = site.hub(&["--roles", "node"]);
+    let file = site.file("big", content(4_000_000, 4));
+    let receiver = Beside::receiver(&site, &["--replace"]);
+    for on_start in [false, true] {
+        let arguments = ["bulk", "send", &file, "--stream", "s", "--control", "corr", "--throttle", "10KB", "--json"];
+        let more: &[&str] = if on_start { &["--on-start"] } else { &[] };
+        let sender = Beside::start(&site, &[&arguments[..], more].concat());
+        if on_start {
+            sender.await_event("offered");
+            control(&site, &["start", "corr"]).ok();
+        }
+        receiver.await_such("progress", |progress| progress["bytes"].as_u64() > Some(0));
+        assert_eq!(state(&site, &["pause", "corr"])["report"]["sender"]["flows"][0]["paused"], true);
+        sender.signal(Signal::TERM);
+        let (code, err) = sender.end();
+        let wanted = if on_start { 0 } else { 1 };
+        assert!(code == wanted && err.contains("interrupted"), "{code} {err}");
+        assert_eq!(receiver.await_event("ended")["complete"], false);
+    }
+    // So it does while a pipe has no data.
+    let sender = Beside::start(&site, &["bulk", "send", "-", "--stream", "s"]);
+    receiver.await_event("began");
+    sender.signal(Signal::INT);
+    let (code, err) = sender.end();
+    assert!(code == 1 && err.contains("interrupted"), "{code} {err}");
+}
+
+#[test]
+fn a_stop_reaches_a_plain_sender_between_files_and_a_pipe_without_data() {
+    let site = Site::new();
+    let _hub = site.hub(&["--roles", "node"]);
+    let file = site.file("one", "one");
+    // It waits for a receiver, and sends nothing yet.
+    let arguments = ["bulk", "send", &file, "--stream", "s", "--control", "corr"];
+    let sender = Beside::start(&site, &arguments);
+    let until_offered = || while control(&site, &["list"]).ok().out.starts_with("no program") {};
+    until_offered();
+    control(&site, &["stop", "corr"]).ok();
+    let (code, err) = sender.end();
+    assert!(code == 1 && err.contains("stopped by a command"), "{code} {err}");
+
+    let receiver = Beside::receiver(&site, &["--replace"]);
+    // Many short files: a stop falls into one of them, or between two.
+    let sender = Beside::start(&site, &[&arguments[..], &["--loops", "1000000", "--json"]].concat());
+    sender.await_event("ended");
+    control(&site, &["stop", "corr"]).ok();
+    let (code, err) = sender.end();
+    assert!(code == 1 && err.contains("stopped by a command"), "{code} {err}");
+
+    drop(receiver);
+    let receiver = Beside::receiver(&site, &["--replace"]);
+    let sender = Beside::start(&site, &["bulk", "send", "-", "--stream", "s", "--control", "corr", "--json"]);
+    receiver.await_event("began");
+    control(&site, &["stop", "corr"]).ok();
+    assert_eq!(sender.await_event("ended")["why"], "stopped by a command");
+    let (code, err) = sender.end();
+    assert!(code == 1 && err.contains("stopped by a command"), "{code} {err}");
+    assert_eq!(receiver.await_event("ended")["complete"], true, "standard input ends in order");
+}
+
+#[test]
 fn a_receiver_is_closed_and_opened_by_other_processes() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
@@ -163,6 +261,18 @@ fn wrong_commands_name_the_way_out() {
     let said = control(&site, &["state", "corr", "--timeout", "500ms"]);
     assert!(said.code == 3 && said.err.contains("'tampu bulk send --control'"), "{said:?}");
     assert!(control(&site, &["list"]).ok().out.starts_with("no program offers its control"));
+    for arguments in [&["state", "a#b"][..], &["list", "--hub", "http://127.0.0.1:1"]] {
+        let said = control(&site, arguments);
+        assert_eq!(said.code, 2, "{said:?}");
+    }
+    let said = control(&site, &["state", "a#b"]);
+    assert!(said.err.contains("of a stream, a flow or a control"), "{said:?}");
+    for arguments in [&["control", "list"][..], &["control", "state", "corr"], &["stat"], &["stat", "--past"]] {
+        let said = site.tampu(&[&["bulk"], arguments, &["--hub", "127.0.0.1:1"]].concat());
+        assert!(said.code == 3, "no hub is there: {said:?}");
+    }
+    let said = site.tampu(&["bulk", "stat", "--past"]);
+    assert!(said.code == 3 && said.err.contains("no answer from 'bulk/transfers'"), "the hub has no such role: {said:?}");
     let said = site.tampu_reading(b"", &["bulk", "send", "-", "--stream", "s", "--control", "corr", "--on-start"]);
     assert!(said.code == 2 && said.err.contains("standard input cannot be sent at each start"), "{said:?}");
 }
