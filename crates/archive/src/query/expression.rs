@@ -6,24 +6,17 @@
 
 use std::{fmt, str::FromStr};
 
-use regex::bytes::Regex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use tampu_types::{
-    Level,
-    glob::Glob,
     log_batch::RecordView,
     logic::{self, Logic},
 };
 
-use super::{Field, regular_expression, source_of};
-use parser::Parser;
+pub use self::parser::BadExpression;
+use self::{comparison::Test, parser::Parser};
 
+mod comparison;
 mod parser;
-
-/// Longest expression, bytes.
-pub const MAX_EXPRESSION: usize = 4096;
-/// Most comparisons of an expression.
-pub const MAX_COMPARISONS: usize = 256;
 
 /// A condition with OR, NOT, parentheses and comparisons of numbers; see `spec/log-services.md`. It is kept with the
 /// text it was read from; two are equal if their texts are.
@@ -41,123 +34,6 @@ pub const MAX_COMPARISONS: usize = 256;
 pub struct Expression {
     text: Box<str>,
     logic: Logic<Test>,
-}
-
-/// Error of a text that is not an expression.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the expression '{text}': character {at}: {why}")]
-pub struct BadExpression {
-    /// The text; its beginning if it is too long.
-    pub text: String,
-    /// Place of the fault, in characters from 1 on.
-    pub at: usize,
-    /// The fault, and the way out.
-    pub why: String,
-}
-
-/// A comparison of one subject.
-#[derive(Debug, Clone)]
-struct Test {
-    subject: Subject,
-    comparison: Comparison,
-    /// Holds if no value fits.
-    is_negated: bool,
-}
-
-/// The thing that a comparison looks at. A record may have several values of it; one that fits is enough.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Subject {
-    Level,
-    Source,
-    Message,
-    Audience,
-    TraceId,
-    SpanId,
-    Field(Field),
-    /// Named data of this name; case differs in no name.
-    Data(String),
-}
-
-#[derive(Debug, Clone)]
-enum Comparison {
-    /// Is there, and not empty.
-    Exists,
-    /// Matches a pattern with `*` and `?`, without case.
-    Like(Glob),
-    /// Equals this number, or matches its digits as a pattern.
-    Equals(f64, Glob),
-    Number(Order, f64),
-    Level(Order, Level),
-    Matches(Regex),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
-}
-
-impl Order {
-    fn holds<T: PartialOrd>(self, found: &T, limit: &T) -> bool {
-        match self {
-            Order::Less => found < limit,
-            Order::AtMost => found <= limit,
-            Order::Greater => found > limit,
-            Order::AtLeast => found >= limit,
-        }
-    }
-}
-
-impl Comparison {
-    fn fits(&self, value: &str) -> bool {
-        match self {
-            Comparison::Exists => !value.is_empty(),
-            Comparison::Like(pattern) => pattern.matches(value),
-            Comparison::Equals(number, digits) => number_of(value) == Some(*number) || digits.matches(value),
-            Comparison::Number(order, limit) => number_of(value).is_some_and(|found| order.holds(&found, limit)),
-            Comparison::Level(order, limit) => value.parse::<Level>().is_ok_and(|found| order.holds(&found, limit)),
-            Comparison::Matches(expression) => expression.is_match(value.as_bytes()),
-        }
-    }
-}
-
-/// Reads a value as a number. `inf` and `nan` are words, not numbers.
-fn number_of(value: &str) -> Option<f64> {
-    let value = value.trim();
-    let begins = value.trim_start_matches(['+', '-']).starts_with(|first: char| first.is_ascii_digit() || first == '.');
-    value.parse::<f64>().ok().filter(|number| begins && number.is_finite())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Subject {
-    /// Returns whether one of the record's values fits. A field that a record does not have is an empty text.
-    fn any(&self, record: &RecordView<'_>, fits: impl Fn(&str) -> bool) -> bool {
-        let origin = record.origin();
-        match self {
-            Subject::Level => fits(record.level().name()),
-            Subject::Source => fits(source_of(origin.source_object(), origin.process())),
-            Subject::Message => fits(record.message()),
-            Subject::Audience => origin.audiences().any(fits),
-            Subject::TraceId => record.trace_id().is_some_and(|id| fits(&hexadecimal(&id))),
-            Subject::SpanId => record.span_id().is_some_and(|id| fits(&hexadecimal(&id))),
-            Subject::Field(field) => {
-                let (field, is_of_record) = (field.record_field(), field.is_of_record());
-                fits(if is_of_record { record.text(field) } else { origin.text(field) }.unwrap_or_default())
-            }
-            Subject::Data(wanted) => record.data().any(|(name, value)| name.eq_ignore_ascii_case(wanted) && fits(value)),
-        }
-    }
-}
-
-impl Test {
-    fn holds(&self, record: &RecordView<'_>) -> bool {
-        self.subject.any(record, |value| self.comparison.fits(value)) != self.is_negated
-    }
 }
 
 impl Expression {
@@ -208,11 +84,14 @@ impl<'de> Deserialize<'de> for Expression {
 mod tests {
     use proptest::prelude::*;
     use tampu_types::{
-        Datum, LogRecord,
+        Datum, Level, LogRecord,
         log_batch::{LogBatchView, encode_records},
     };
 
-    use super::*;
+    use super::{
+        parser::{MAX_COMPARISONS, MAX_EXPRESSION},
+        *,
+    };
 
     fn record() -> LogRecord {
         let mut record = LogRecord::new(Level::Warning, "drive oscillates");

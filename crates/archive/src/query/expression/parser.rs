@@ -7,13 +7,31 @@ use tampu_types::{
 };
 
 use super::{
-    BadExpression, Comparison, Field, MAX_COMPARISONS, MAX_EXPRESSION, Order, Subject, Test, number_of, regular_expression,
+    super::{Field, regular_expression},
+    comparison::{Comparison, Order, Subject, Test, number_of},
 };
+
+/// Longest expression, bytes.
+pub const MAX_EXPRESSION: usize = 4096;
+/// Most comparisons of an expression.
+pub const MAX_COMPARISONS: usize = 256;
 
 /// Characters of an expression that an error repeats.
 const SHOWN: usize = 80;
 /// Signs that end a word.
 const SIGNS: [char; 7] = ['(', ')', '=', '<', '>', '!', '~'];
+
+/// Error of a text that is not an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the expression '{text}': character {at}: {why}")]
+pub struct BadExpression {
+    /// The text; its beginning if it is too long.
+    pub text: String,
+    /// Place of the fault, in characters from 1 on.
+    pub at: usize,
+    /// The fault, and the way out.
+    pub why: String,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
