@@ -16,7 +16,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
@@ -31,10 +31,12 @@ pub use tampu_types::QueryField as Field;
 pub use self::{
     choice::{BadMode, Condition, Mode},
     expression::{BadExpression, Expression},
+    terms::{BadTerm, FieldPattern, TERMS},
 };
 
 mod choice;
 mod expression;
+mod terms;
 
 /// Search for records. The default finds everything, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,9 @@ pub struct Query {
     /// Records whose fields match one of the names or patterns given for each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<Field, Vec<String>>,
+    /// Ids of the records; one of them must be the record's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<RecordId>,
     /// Names or patterns of sources. A record's source is its component, or its process if it has no component, as
     /// tables show it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -182,6 +187,7 @@ impl Query {
             audiences: self.audiences.iter().map(|audience| audience.to_lowercase()).collect(),
             fields: self.fields.iter().map(|(&field, patterns)| (field, globs(patterns))).collect(),
             sources: globs(&self.sources),
+            ids: self.ids.iter().copied().collect(),
             texts,
             expression: self.expression.clone(),
         })
@@ -214,6 +220,7 @@ pub struct Matcher {
     audiences: Vec<String>,
     fields: Vec<(Field, Vec<Glob>)>,
     sources: Vec<Glob>,
+    ids: BTreeSet<RecordId>,
     texts: Vec<Text>,
     expression: Option<Expression>,
     without: Vec<Matcher>,
@@ -301,6 +308,21 @@ impl Matcher {
         self.sources.is_empty() || self.sources.iter().any(|pattern| pattern.matches(source))
     }
 
+    /// Returns whether the query has a condition on ids.
+    pub(crate) fn asks_ids(&self) -> bool {
+        !self.ids.is_empty()
+    }
+
+    /// Returns whether a record with this id can match.
+    pub(crate) fn wants_id(&self, id: RecordId) -> bool {
+        self.ids.is_empty() || self.ids.contains(&id)
+    }
+
+    /// Returns whether records of this incarnation can match.
+    pub(crate) fn wants_incarnation(&self, incarnation: Incarnation) -> bool {
+        self.ids.is_empty() || self.ids.iter().any(|id| id.incarnation == incarnation)
+    }
+
     /// Returns whether the query has a condition on audiences.
     pub(crate) fn asks_audiences(&self) -> bool {
         !self.audiences.is_empty()
@@ -325,6 +347,7 @@ impl Matcher {
             named_only: _,
             fields: _,
             sources: _,
+            ids: _,
             texts: _,
             expression,
             without,
@@ -365,6 +388,7 @@ impl Matcher {
         time >= self.since
             && self.until.is_none_or(|until| time < until)
             && self.level_mask & (1 << record.level().ordinal()) != 0
+            && (self.ids.is_empty() || record.id().is_some_and(|id| self.ids.contains(&id)))
             && self.fields.iter().all(|(field, patterns)| {
                 !field.is_of_record() || {
                     let value = record.text(field.record_field()).unwrap_or_default();

@@ -311,7 +311,7 @@ fn counts_are_those_of_the_records() {
     with_each(|dir, open| {
         let archive = open(dir);
         let records = fill(&*archive);
-        let by = Grouping { level: true, field: Some(Field::Process), every_s: Some(60) };
+        let by = Grouping { level: true, field: Some(Field::Process), every_s: Some(60), every_ns: None };
         let counts = archive.count(&Query::default(), &by, &Stop::default()).unwrap();
         assert_eq!(counts.total, 300);
         assert_eq!(counts.rows.iter().map(|row| row.count).sum::<u64>(), 300);

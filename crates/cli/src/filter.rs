@@ -4,7 +4,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use tampu_archive::query::{Condition, Expression, Field, Mode, Query};
+use tampu_archive::query::{Condition, Expression, Field, FieldPattern, Mode, Query};
 use tampu_log::logger::attach;
 use tampu_types::{Level, Time};
 
@@ -54,8 +54,8 @@ pub struct ConditionArgs {
     #[arg(long, value_name = "ID")]
     stack: Option<String>,
     /// With another field that matches: file, routine, thread, context, array, antenna, run_id, log_id, uri, ...
-    #[arg(long = "field", value_name = "NAME=PATTERN", value_parser = field_pattern)]
-    fields: Vec<(Field, String)>,
+    #[arg(long = "field", value_name = "NAME=PATTERN", value_parser = str::parse::<FieldPattern>)]
+    fields: Vec<FieldPattern>,
     /// With this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     contains: Option<String>,
@@ -72,7 +72,7 @@ pub struct ConditionArgs {
     #[arg(long, value_name = "REGEX")]
     exclude_regex: Vec<String>,
     /// Without records whose level, audience or field matches; names as for --field, and level, audience, source, process, host, logger; repeatable
-    #[arg(long = "not", value_name = "NAME=PATTERN", value_parser = left_out)]
+    #[arg(long = "not", value_name = "NAME=PATTERN", value_parser = str::parse::<Condition>)]
     not: Vec<Condition>,
 }
 
@@ -90,28 +90,6 @@ pub struct SpanArgs {
 
 fn mode_values() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::name)).try_map(|name| name.parse::<Mode>())
-}
-
-fn left_out(text: &str) -> Result<Condition, String> {
-    match text.split_once('=').map(|(name, value)| (name.trim(), value)) {
-        Some(("level", value)) => {
-            let level = parse_level(value)?;
-            Ok(Condition { levels: vec![level], ..Condition::default() })
-        }
-        Some(("audience", value)) => Ok(Condition { audiences: vec![value.to_owned()], ..Condition::default() }),
-        Some(("source", value)) => Ok(Condition { sources: vec![value.to_owned()], ..Condition::default() }),
-        _ => {
-            let (field, pattern) = field_pattern(text)?;
-            Ok(Condition { fields: [(field, vec![pattern])].into(), ..Condition::default() })
-        }
-    }
-}
-
-fn field_pattern(text: &str) -> Result<(Field, String), String> {
-    let names = || Field::ALL.map(Field::name).join(", ");
-    let (name, pattern) = text.split_once('=').ok_or_else(|| format!("write NAME=PATTERN; names are {}", names()))?;
-    let field = Field::from_name(name.trim()).ok_or_else(|| format!("unknown field '{name}'; fields are {}", names()))?;
-    Ok((field, pattern.to_owned()))
 }
 
 impl FilterArgs {
@@ -165,7 +143,7 @@ impl ConditionArgs {
         if let Some(stack) = &self.stack {
             query.fields.insert(Field::StackId, vec![stack.clone()]);
         }
-        for (field, pattern) in &self.fields {
+        for FieldPattern { field, pattern } in &self.fields {
             query.fields.entry(*field).or_default().push(pattern.clone());
         }
         // An invalid expression is reported here, before the hub sees it.

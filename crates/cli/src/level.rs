@@ -5,27 +5,11 @@ use tampu_types::Level;
 
 use crate::near;
 
-/// Names of levels in other systems.
-const SYNONYMS: [(&str, Level); 9] = [
-    ("warn", Level::Warning),
-    ("err", Level::Error),
-    ("crit", Level::Critical),
-    ("fatal", Level::Critical),
-    ("severe", Level::Error),
-    ("emerg", Level::Emergency),
-    ("panic", Level::Emergency),
-    ("information", Level::Info),
-    ("informational", Level::Info),
-];
-
 /// Reads one of ACS's ten levels, its number, or its name in other systems, in any case.
 pub fn parse_level(text: &str) -> Result<Level, String> {
     let text = text.trim();
-    if let Ok(level) = text.parse() {
+    if let Some(level) = Level::of_word(text) {
         return Ok(level);
-    }
-    if let Some((_, level)) = SYNONYMS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)) {
-        return Ok(*level);
     }
     let names = Level::ALL.map(Level::name);
     let meant = near::nearest(text, names).map(|name| format!("did you mean {name}? ")).unwrap_or_default();

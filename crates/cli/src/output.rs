@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use clap::Args;
 use tampu_types::{
     LogRecord,
-    xml::{AcsXmlOptions, AcsXmlWriter, write_record},
+    xml::{AcsXmlOptions, file_frame, write_record},
 };
 
 use crate::{
@@ -14,8 +14,9 @@ use crate::{
     paint::Paint,
 };
 
+pub use tampu_types::csv;
+
 pub mod column;
-pub mod csv;
 pub mod file;
 pub mod file_args;
 pub mod highlight;
@@ -118,7 +119,7 @@ impl<W: Write> RecordWriter<W> {
         match self.format {
             Format::Table if io::stdout().is_terminal() => self.table.heading(&mut self.text),
             Format::Csv | Format::RawCsv => csv::heading(in_csv(&self.columns), &mut self.text),
-            Format::Xml => self.text.push_str(&xml_frame()?.0),
+            Format::Xml => self.text.push_str(&written(file_frame())?.0),
             _ => {}
         }
         self.pass_on()
@@ -157,7 +158,7 @@ impl<W: Write> RecordWriter<W> {
             self.begin()?;
         }
         if self.format == Format::Xml {
-            self.text.push_str(&xml_frame()?.1);
+            self.text.push_str(&written(file_frame())?.1);
         }
         self.pass_on()?;
         self.flush()
@@ -177,13 +178,4 @@ impl<W: Write> RecordWriter<W> {
 
 fn in_csv(columns: &[Column]) -> &[Column] {
     if columns.is_empty() { &Column::SHOWN } else { columns }
-}
-
-/// Returns the beginning and the end of an ACS XML file.
-fn xml_frame() -> Result<(String, String), Failure> {
-    let end = "</Log>\n";
-    let empty = AcsXmlWriter::new(Vec::new(), "tampu", AcsXmlOptions::default()).and_then(AcsXmlWriter::finish);
-    let text = String::from_utf8_lossy(&written(empty)?).into_owned();
-    let begin = text.strip_suffix(end).unwrap_or(&text).to_owned();
-    Ok((begin, end.to_owned()))
 }

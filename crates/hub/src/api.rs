@@ -18,6 +18,8 @@
 //! | the queue of mails; rules of users for mails | [`mail`], [`notify`] |
 //! | new matches, pushed | [`push`] |
 //! | WebSockets with the gateway | `gateway` |
+//! | the archive of log records, loggers; what a caller may use of them | `log`; `capabilities` |
+//! | questions to the services of the bus; times of requests | `on_bus`, `when` |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
 
 use std::sync::Arc;
@@ -44,6 +46,7 @@ use call::{Answer, Call, GET};
 use catalogue::{Found, find};
 
 pub use call::Api;
+pub use on_bus::OnBus;
 pub use tampu_logbook::client::address::{BASE, entry_path};
 
 pub mod access;
@@ -51,6 +54,7 @@ pub mod attachments;
 pub mod book_config;
 pub mod books;
 pub mod call;
+mod capabilities;
 pub mod catalogue;
 pub mod check;
 pub mod checking;
@@ -59,9 +63,11 @@ pub mod entries;
 mod feeds;
 mod gateway;
 pub mod input;
+mod log;
 pub mod mail;
 mod naming;
 pub mod notify;
+mod on_bus;
 mod pdf;
 pub mod people;
 mod posted;
@@ -73,6 +79,7 @@ pub mod searches;
 pub mod signatures;
 pub mod staging;
 pub mod templates;
+mod when;
 
 impl Api {
     fn act(&self, found: Found, auth: RequestAuth, request: HttpRequest<'_>, stop: &Stop) -> Result<Answer, Problem> {

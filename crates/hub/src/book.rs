@@ -39,7 +39,7 @@ use tampu_logbook::{
 use tampu_tls::ServerCertificate;
 
 use crate::{
-    api::{self, call::principal_of, push::Pushes, staging::Staging},
+    api::{self, OnBus, call::principal_of, push::Pushes, staging::Staging},
     certificates::{Https, name_for},
     console::Console,
     gateway::websocket::WebGateway,
@@ -126,6 +126,8 @@ pub struct Given<'a> {
     pub logger: Logger,
     /// The site's access rules.
     pub rules: Arc<Rules>,
+    /// The place of the API on the bus.
+    pub bus: OnBus,
 }
 
 /// Opens a listener; `None` for no address.
@@ -242,6 +244,7 @@ impl Book {
             looks: looks.clone(),
             mail,
             typesetter,
+            bus: given.bus,
             gateway: WebGateway::start(&given.run).map_err(io("its way to the gateway"))?,
         });
         let at_providers = |home: String| {

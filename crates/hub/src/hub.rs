@@ -17,6 +17,7 @@ use tampu_tango::{Bridge, SOURCE};
 use tampu_types::SourceName;
 
 use crate::{
+    api::OnBus,
     book::Book,
     bulk,
     certificates::{self, CertificateWatch, CertificatesInUse, Https},
@@ -286,10 +287,11 @@ impl Hub {
             }
         };
         let metrics = if has(HubPart::Metrics) { start_metrics(&config, metrics_certificate, page)? } else { None };
+        let bus = OnBus { participant: own.clone(), access: access.clone() };
         let book = match process {
             _ if !has(HubPart::Book) => None,
-            Process::Whole => start_book_if_possible(&config, https, &client, &logger, &rules)?,
-            Process::One(..) => Some(start_book(&config, https, &client, &logger, &rules)?),
+            Process::Whole => start_book_if_possible(&config, https, &client, &logger, &rules, bus)?,
+            Process::One(..) => Some(start_book(&config, https, &client, &logger, &rules, bus)?),
         };
         if let Some(mail) = book.as_ref().and_then(Book::mail) {
             let _ = subjects.mail.set(mail.clone());

@@ -38,7 +38,27 @@ named_enum! {
 )]
 pub struct UnknownLevel(pub String);
 
+/// Names of levels in other systems.
+const SYNONYMS: [(&str, Level); 9] = [
+    ("warn", Level::Warning),
+    ("err", Level::Error),
+    ("crit", Level::Critical),
+    ("fatal", Level::Critical),
+    ("severe", Level::Error),
+    ("emerg", Level::Emergency),
+    ("panic", Level::Emergency),
+    ("information", Level::Info),
+    ("informational", Level::Info),
+];
+
 impl Level {
+    /// Returns the level of a name, of ACS's number, or of a name in other systems, in any case.
+    pub fn of_word(text: &str) -> Option<Level> {
+        let text = text.trim();
+        let synonym = || SYNONYMS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        text.parse().ok().or_else(|| synonym().map(|(_, level)| *level))
+    }
+
     /// ACS's number, 1 to 11 without 7.
     pub const fn number(self) -> u8 {
         self as u8

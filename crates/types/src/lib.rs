@@ -17,6 +17,7 @@
 //! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
 //! | a log record and its level; the catalogue of its fields | [`record`], [`level`]; [`record::field`] | `spec/types.md` |
 //! | records in ACS's files | [`xml`] | `spec/wire/acs-xml.md` |
+//! | records as CSV | [`csv`] | |
 //! | records as JSON, one a line | [`json_lines`] | `spec/wire/json-lines.md` |
 //! | syslog messages | [`syslog`]; in byte streams, [`frames`] | `spec/wire/syslog.md` |
 //! | lines of EPICS's error log | [`epics`] | `spec/wire/epics-log.md` |
@@ -40,6 +41,7 @@
 mod arbitrary;
 pub mod bad_record;
 pub mod cdr;
+pub mod csv;
 pub mod epics;
 pub mod event;
 pub mod frames;

@@ -35,7 +35,7 @@ mod scan;
 mod writer;
 
 pub use reader::AcsXmlReader;
-pub use writer::{AcsXmlOptions, AcsXmlWriter, write_record};
+pub use writer::{AcsXmlOptions, AcsXmlWriter, file_frame, write_record};
 
 /// The Data element that holds the record's logger.
 const LOGGER: &str = "logName";

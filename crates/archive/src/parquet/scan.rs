@@ -116,6 +116,9 @@ impl GroupScan {
                 return Ok(None);
             }
         }
+        if matcher.asks_ids() && !scan.filter_incarnations(matcher, scratch)? {
+            return Ok(None);
+        }
         if matcher.asks_sources() && !scan.filter_sources(matcher, scratch)? {
             return Ok(None);
         }
@@ -149,6 +152,19 @@ impl GroupScan {
         let any = wanted.contains(&true);
         if wanted.contains(&false) {
             self.filters.push((column, wanted));
+        }
+        Ok(any)
+    }
+
+    /// Adds the incarnations of the wanted ids; returns `false` if nothing passes them.
+    fn filter_incarnations(&mut self, matcher: &Matcher, scratch: &mut Scratch) -> Result<bool, BadTable> {
+        let group = &self.table.index.groups[self.group];
+        // Without a dictionary the ids themselves are compared, row by row.
+        let Some(Dictionary::Texts(texts)) = self.table.dictionary(group, Column::Incarnation, scratch)? else { return Ok(true) };
+        let wanted: Vec<bool> = texts.iter().map(|text| life(text).is_some_and(|of| matcher.wants_incarnation(of))).collect();
+        let any = wanted.contains(&true);
+        if wanted.contains(&false) {
+            self.filters.push((Column::Incarnation, wanted));
         }
         Ok(any)
     }
@@ -218,6 +234,12 @@ impl GroupScan {
         if selection.count > 0 && !matcher.covers(earliest, latest) {
             let times = table.numbers(group, Column::Time, unit, scratch)?;
             selection.keep(|row| matcher.wants_time(Time(times[row])));
+        }
+        if selection.count > 0 && matcher.asks_ids() {
+            let places = self.places(unit, &selection, scratch)?;
+            let wanted: HashSet<u32> =
+                places.into_iter().filter(|(place, _)| matcher.wants_id(place.id)).map(|(_, row)| row).collect();
+            selection.keep(|row| wanted.contains(&(row as u32)));
         }
         for (column, field) in &self.by_row {
             if selection.count > 0 {

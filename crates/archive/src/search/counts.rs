@@ -30,6 +30,17 @@ pub struct Grouping {
     /// Time span of a count, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_s: Option<u32>,
+    /// Time span of a count, in ns; in place of `every_s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_ns: Option<u64>,
+}
+
+impl Grouping {
+    /// Returns the time span of a count in ns; `None` if time is no dimension.
+    fn span(&self) -> Option<i64> {
+        let ns = self.every_ns.or(self.every_s.map(|seconds| u64::from(seconds) * 1_000_000_000));
+        ns.filter(|ns| *ns > 0).map(|ns| i64::try_from(ns).unwrap_or(i64::MAX))
+    }
 }
 
 /// Counts: one row for each combination of the chosen dimensions, in order.
@@ -82,7 +93,7 @@ struct Counting {
 
 impl Counting {
     fn new(by: &Grouping) -> Counting {
-        let span = i64::from(by.every_s.unwrap_or(0)) * 1_000_000_000;
+        let span = by.span().unwrap_or(0);
         let counts = Counts { complete: true, ..Counts::default() };
         Counting { by: by.clone(), span, counts, ..Counting::default() }
     }
@@ -166,7 +177,7 @@ pub(crate) fn count(contents: &Contents, query: &Query, by: &Grouping, stop: &St
             None => counting.counts.complete = false,
         }
     }
-    let whole_frames_do = *query == Query::default() && by.field.is_none() && by.every_s.is_none();
+    let whole_frames_do = *query == Query::default() && by.field.is_none() && by.span().is_none();
     let counted = on_threads(&parts, &mut Vec::new(), |part, buffers| {
         let mut counting = Counting::new(by);
         if stop.is_stopped() {

@@ -13,6 +13,7 @@ mod book_sign;
 mod book_summary;
 mod bulk;
 mod certificates;
+mod console_log;
 mod documents;
 mod encrypted;
 mod events;

@@ -27,7 +27,7 @@ use tampu_logbook::{
 use tampu_types::Time;
 use tampu_workers::Stop;
 
-use super::{checking::Checking, preview::Previews, push::Pushes, staging::Staging};
+use super::{checking::Checking, on_bus::OnBus, preview::Previews, push::Pushes, staging::Staging};
 use crate::{
     book::{look_counter::LookCounter, settings::BookSettings},
     clock::now,
@@ -116,6 +116,8 @@ pub struct Api {
     pub mail: Option<Arc<Outbox>>,
     /// The maker of PDF, if this program has one.
     pub typesetter: Option<Arc<Typesetter>>,
+    /// The way to the services of the bus.
+    pub bus: OnBus,
     /// The way to the gateway.
     pub(crate) gateway: WebGateway,
 }

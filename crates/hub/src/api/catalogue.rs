@@ -7,8 +7,8 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books,
     call::{GET, Route},
-    check, drafts, entries, feeds, gateway, mail, naming, notify, pdf, people, purge, registrations, searches, signatures,
-    templates,
+    capabilities, check, drafts, entries, feeds, gateway, log, mail, naming, notify, pdf, people, purge, registrations, searches,
+    signatures, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -52,9 +52,17 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         mail::ROUTES,
         notify::ROUTES,
         gateway::ROUTES,
+        capabilities::ROUTES,
+        log::ROUTES,
         DOCUMENT,
     ];
     of.into_iter().flatten()
+}
+
+/// Returns true for a path of the console, whose routes `spec/console-api.md` describes. The others are the logbook's.
+pub fn is_of_console(path: &str) -> bool {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    ["log", "event", "bulk", "site", "timeline", "mentions", "capabilities"].contains(&first)
 }
 
 /// Looks a route up by its method and its path below [`BASE`].

@@ -8,6 +8,7 @@ use tampu_workers::host::host_name;
 
 use super::error::HubError;
 use crate::{
+    api::OnBus,
     book::{self, Book},
     certificates::Https,
     config::{Config, Role},
@@ -22,8 +23,9 @@ pub(super) fn start_book_if_possible(
     client: &Settings,
     logger: &Logger,
     rules: &Arc<Rules>,
+    bus: OnBus,
 ) -> Result<Option<Book>, HubError> {
-    match start_book(config, https, client, logger, rules) {
+    match start_book(config, https, client, logger, rules, bus) {
         Ok(book) => Ok(Some(book)),
         Err(HubError::Book(error)) if is_book_optional(config) => {
             alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
@@ -45,6 +47,7 @@ pub(super) fn start_book(
     client: &Settings,
     logger: &Logger,
     rules: &Arc<Rules>,
+    bus: OnBus,
 ) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
@@ -56,6 +59,7 @@ pub(super) fn start_book(
         host: host_name(),
         logger: logger.clone(),
         rules: rules.clone(),
+        bus,
     };
     Ok(Book::start(given)?)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tampu_hub::{
-    api::catalogue::{document, find, routes, text},
+    api::catalogue::{document, find, is_of_console, routes, text},
     http::route::Login,
 };
 
@@ -44,29 +44,29 @@ fn every_schema_is_there_and_used() {
     }
 }
 
-/// Every route has its line in the page for people. `TAMPU_WRITE_SPEC=1` writes the lines anew.
+/// Every route has its line in a page for people. `TAMPU_WRITE_SPEC=1` writes the lines anew.
 #[test]
-fn the_page_for_people_has_every_route() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/book-api.md");
-    let mut page = std::fs::read_to_string(path).unwrap();
-    for route in routes() {
-        let start = format!("| `{} {}` |", route.method, route.path);
-        let login = match route.login {
-            Login::Optional => "all callers, by their rights",
-            Login::Required => "users",
-            Login::Admin => "administrators of the site",
-        };
-        let line = format!("{start} {} | {login} |", route.what);
-        let old = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("spec/book-api.md lacks {line}"));
-        page = page.replace(old, &line);
+fn the_pages_for_people_have_every_route() {
+    for (name, of_console) in [("book-api.md", false), ("console-api.md", true)] {
+        let path = format!("{}/../../spec/{name}", env!("CARGO_MANIFEST_DIR"));
+        let mut page = std::fs::read_to_string(&path).unwrap();
+        for route in routes().filter(|route| is_of_console(route.path) == of_console) {
+            let start = format!("| `{} {}` |", route.method, route.path);
+            let login = match route.login {
+                Login::Optional => "all callers, by their rights",
+                Login::Required => "users",
+                Login::Admin => "administrators of the site",
+            };
+            let line = format!("{start} {} | {login} |", route.what);
+            let old = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("spec/{name} lacks {line}"));
+            page = page.replace(old, &line);
+        }
+        if std::env::var_os("TAMPU_WRITE_SPEC").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let is_same = std::fs::read_to_string(&path).unwrap() == page;
+        assert!(is_same, "spec/{name} is not what the routes say; TAMPU_WRITE_SPEC=1 writes it anew");
     }
-    if std::env::var_os("TAMPU_WRITE_SPEC").is_some() {
-        std::fs::write(path, &page).unwrap();
-    }
-    assert!(
-        std::fs::read_to_string(path).unwrap() == page,
-        "spec/book-api.md is not what the routes say; TAMPU_WRITE_SPEC=1 writes it anew"
-    );
 }
 
 #[test]

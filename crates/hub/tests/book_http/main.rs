@@ -3,6 +3,8 @@
 mod access;
 mod admission;
 mod bounds;
+mod checked;
+mod console;
 mod dialect;
 mod directory;
 mod document;

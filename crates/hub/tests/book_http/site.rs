@@ -95,11 +95,20 @@ impl Site {
         Site::configured(|config| config.book = BookSettings { listen: config.book.listen, ..settings })
     }
 
+    /// A hub that also keeps logs and events.
+    pub fn with_collector() -> Site {
+        Site::of_roles(vec![Role::Node, Role::Collector, Role::Book], |_| {})
+    }
+
     pub fn configured(change: impl FnOnce(&mut Config)) -> Site {
+        Site::of_roles(vec![Role::Node, Role::Book], change)
+    }
+
+    fn of_roles(roles: Vec<Role>, change: impl FnOnce(&mut Config)) -> Site {
         let directory = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
         let mut config = Config::isolated(directory.path());
         change(&mut config);
-        config.roles = vec![Role::Node, Role::Book];
+        config.roles = roles;
         let hub = Hub::start(config.clone()).unwrap();
         let url = hub.book().unwrap().url().unwrap();
         Site { hub: Some(hub), url, config, _directory: directory }

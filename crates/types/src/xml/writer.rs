@@ -68,6 +68,15 @@ impl<W: Write> AcsXmlWriter<W> {
     }
 }
 
+/// Returns the beginning and the end of a file, between which records stand.
+pub fn file_frame() -> io::Result<(String, String)> {
+    let end = "</Log>\n";
+    let empty = AcsXmlWriter::new(Vec::new(), "tampu", AcsXmlOptions::default())?.finish()?;
+    let text = String::from_utf8_lossy(&empty).into_owned();
+    let begin = text.strip_suffix(end).unwrap_or(&text).to_owned();
+    Ok((begin, end.to_owned()))
+}
+
 /// Appends one record's element, without a line end.
 pub fn write_record(out: &mut String, record: &LogRecord, options: AcsXmlOptions) {
     Element { record, options, escapes: needs_escapes(record), out }.write();

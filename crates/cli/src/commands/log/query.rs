@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use tampu_archive::Grouping;
-use tampu_types::LogRecord;
+use tampu_types::{LogRecord, RecordId};
 
 use super::nothing;
 use crate::{
@@ -31,12 +31,15 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu log query --min-level Warning --since 10m\n  \
     tampu log query --source 'CONTROL/DV*' --level Error,Critical lock --json | jq .message\n  \
-    tampu log query --stack chain-01f3 --oldest-first\n  \
+    tampu log query --stack chain-01f3 --oldest-first\n  tampu log query --id 0ff1ce00-00000a21-17f3a1b2c3d4e5f6.0.17 --json\n  \
     tampu log query --since 1h --exclude heartbeat --columns time,level,message --sort=-level\n  \
     tampu log query --count --mode operator --since today")]
 pub struct Query {
     #[command(flatten)]
     filter: FilterArgs,
+    /// The record with this id, as links have it (INCARNATION.RING.NUMBER); repeatable
+    #[arg(long = "id", value_name = "ID")]
+    ids: Vec<RecordId>,
     #[command(flatten)]
     span: SpanArgs,
     #[command(flatten)]
@@ -89,6 +92,7 @@ impl Query {
         let mut query = self.filter.query()?;
         self.span.apply(&mut query, now())?;
         let by_time = self.sort.filter(|sort| sort.column == Column::Time);
+        query.ids.clone_from(&self.ids);
         query.newest_first = by_time.map_or(!self.oldest_first, |sort| sort.descending);
         query.limit = (self.limit > 0).then_some(self.limit);
 

@@ -4,9 +4,7 @@
 
 use std::borrow::Cow;
 
-use tampu_types::{LogRecord, spreadsheet::harmless_cell};
-
-use crate::output::column::Column;
+use crate::{LogRecord, RecordField as Column, spreadsheet::harmless_cell};
 
 /// Appends the line of column names.
 pub fn heading(columns: &[Column], out: &mut String) {
@@ -46,9 +44,8 @@ fn write_field(field: &str, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use tampu_types::{Datum, Level};
-
     use super::*;
+    use crate::{Datum, Level};
 
     #[test]
     fn formulas_become_text_unless_raw_cells_are_asked_for() {

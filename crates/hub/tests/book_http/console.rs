@@ -1,0 +1,112 @@
+//! The routes of the console, each answer held against the document: a hub that keeps logs.
+
+use serde_json::{Value, json};
+use tampu_hub::api::catalogue::{is_of_console, routes};
+
+use crate::{
+    checked::Checked,
+    site::{Client, Site, until},
+};
+
+#[test]
+fn every_route_of_the_console_does_what_the_document_says() {
+    let site = Site::with_collector();
+    let owner = site.owner();
+    let all = Checked::of(&owner);
+    let get = |path: &str| all.ask(&owner, "GET", path, None);
+
+    let own = get("/capabilities").json();
+    assert_eq!((&own["log"], &own["set_levels"], &own["guest"]), (&json!(true), &json!(true), &json!(false)));
+    assert_eq!(all.ask(&site.anybody(), "GET", "/capabilities", None).json()["log"], false);
+    // The hub logs its own start.
+    let records = until("records of the hub", || {
+        let page = get("/log/query?clip=4").json();
+        let records = page["records"].as_array().unwrap().clone();
+        if records.len() >= 2 { Ok(records) } else { Err(page.to_string()) }
+    });
+    let (id, cursor) = (records[0]["id"].as_str().unwrap(), records[0]["cursor"].as_str().unwrap());
+    assert_eq!(get(&format!("/log/records/{id}")).json()["record"]["id"], id);
+    assert_eq!(get(&format!("/log/context?at={cursor}")).json()["records"].as_array().unwrap().len(), records.len().min(21));
+    assert_eq!(get("/log/chain?stack=none").json()["records"], json!([]));
+    assert!(get("/log/histogram?bins=10").json()["total"].as_u64() >= Some(2));
+    assert!(get("/log/stat?by=process").json()["rows"][0]["count"].as_u64() >= Some(1));
+    assert!(String::from_utf8(get("/log/export").bytes).unwrap().lines().count() >= 2);
+    assert_eq!(get("/log/loggers").json()["complete"], true);
+    assert!(get("/log/status").json()["archive"].is_object());
+    let levels = all.ask(&owner, "POST", "/log/levels", Some(json!({ "name": "nobody", "central": "Debug" }))).json();
+    assert!(levels["processes"].as_array().unwrap().iter().all(|process| process["loggers"] == json!([])));
+
+    let used = all.used.into_inner();
+    let missing: Vec<_> = routes().filter(|route| is_of_console(route.path)).map(|route| route.id).collect();
+    let missing: Vec<_> = missing.into_iter().filter(|id| !used.contains(id)).collect();
+    assert!(missing.is_empty(), "not asked for: {missing:?}");
+}
+
+#[test]
+fn requests_of_the_console_name_what_is_wrong() {
+    let site = Site::with_collector();
+    let owner = site.owner();
+    for (path, kind, part) in [
+        ("/log/query?level=loud", "bad-request", "'loud' is not a level"),
+        ("/log/query?field=colour%3Dred", "bad-request", "unknown field 'colour'"),
+        ("/log/query?regex=(", "bad-query", "unclosed"),
+        ("/log/query?limit=1001", "bad-request", "1 to 1000"),
+        ("/log/query?since=soon", "bad-request", "not a time"),
+        ("/log/query?since=now&until=1h", "bad-request", "not after the beginning"),
+        ("/log/query?after=x", "bad-request", "not a cursor"),
+        ("/log/query?order=random", "bad-request", "newest or oldest"),
+        ("/log/query?colour=red", "bad-request", "unknown parameter"),
+        ("/log/records/7", "bad-request", "id of a record"),
+        ("/log/context", "bad-request", "missing"),
+        ("/log/histogram?every_ns=1&since=1h", "bad-request", "too many"),
+        ("/log/stat?by=colour", "bad-request", "unknown field"),
+        ("/log/export?format=docx", "bad-request", "'docx'"),
+        ("/log/export?columns=time", "bad-request", "only csv"),
+    ] {
+        let said = owner.get(path).is(400);
+        assert_eq!(said.problem(), kind, "{path}");
+        assert!(said.json()["detail"].as_str().unwrap().contains(part), "{path}: {}", said.json());
+    }
+    let missing = owner.get("/log/records/00000001-00000002-0000000000000003.4.5").is(404);
+    assert_eq!(missing.problem(), "no-record");
+}
+
+/// Adds a rule of the site.
+fn allow(owner: &Client, who: &str, may: &str, what: &str) -> Value {
+    let rule = json!({ "effect": "allow", "who": who, "may": [may], "what": what });
+    owner.post("/access/rules", rule).is(201).json()
+}
+
+#[test]
+fn users_and_guests_see_the_log_where_a_rule_lets_them() {
+    let site = Site::with_collector();
+    let (owner, guest) = (site.owner(), site.anybody());
+    let zoe = site.user(json!({ "login": "zoe" }));
+    assert_eq!(guest.get("/log/query").is(401).problem(), "log-in");
+    assert_eq!(zoe.get("/log/query").is(403).problem(), "no-right");
+    let rule = allow(&owner, "user:zoe", "query", "log/query");
+    // The token of a user is a principal of its own.
+    assert_eq!(zoe.get("/log/query").is(403).problem(), "no-right");
+    let token = allow(&owner, "token:zoe/*", "query", "log/query");
+    zoe.get("/log/query").is(200);
+    zoe.get("/log/histogram").is(200);
+    for path in ["/log/loggers", "/log/status"] {
+        assert_eq!(zoe.get(path).is(403).problem(), "no-right", "{path}");
+    }
+    assert_eq!(zoe.post("/log/levels", json!({ "name": "*", "central": "Off" })).is(403).problem(), "no-right");
+    assert_eq!(guest.get("/log/query").is(401).problem(), "log-in");
+    allow(&owner, "guest", "query", "log/query");
+    guest.get("/log/query").is(200);
+    for rule in [token, rule] {
+        owner.delete(&format!("/access/rules/{}", rule["line"])).is(204);
+    }
+    assert_eq!(zoe.get("/log/query").is(403).problem(), "no-right");
+}
+
+#[test]
+fn without_a_collector_the_log_is_unavailable() {
+    let site = Site::new();
+    let said = site.owner().get("/log/status").is(503);
+    assert_eq!(said.problem(), "unanswered");
+    assert!(said.json()["way_out"].as_str().unwrap().contains("collector"), "{}", said.json());
+}
