@@ -111,9 +111,10 @@ fn filters_counts_context_and_files_are_those_of_the_command_line() {
         ("process=P1&word=m7", vec!["-p", "P1", "m7"]),
         ("source=P0&exclude=m1", vec!["-s", "P0", "--exclude", "m1"]),
         ("not=level%3Ddebug&not=process%3DP1", vec!["--not", "level=debug", "--not", "process=P1"]),
-        ("field=stack_id%3Ds1*&regex=%5Em%5B12%5D", vec!["--field", "stack_id=s1*", "--regex", "^m[12]"]),
+        ("field=stack_id%3Ds1*&regex=%5Em%5B345%5D", vec!["--field", "stack_id=s1*", "--regex", "^m[345]"]),
         ("contains=M11", vec!["--contains", "M11"]),
         ("stack=s3", vec!["--stack", "s3"]),
+        ("where=stack_level%20%3E%201", vec!["--where", "stack_level > 1"]),
         ("mode=operator", vec!["--mode", "operator"]),
     ] {
         let said = console.get(&format!("/log/query?{RANGE}&limit=1000&{parameters}"));
