@@ -153,6 +153,11 @@ bench-clients: bench-build ## events of programs in C++ and Java beside those in
 bench-gateway: bench-build ## sessions of the gateway beside the bus: rates, delays, and the cost of idle sessions
 	@"$(CARGO_TARGET_DIR)/release/bench-gateway" $(ARGS)
 
+.PHONY: bench-console
+bench-console: bench-build ## pages of the console over an archive of a chosen size (ARGS="--millions 10")
+	@cargo build $(CARGO_FLAGS) --release --package tampu-archive --example archive_speed
+	@scripts/bench-console.py $(ARGS)
+
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog
 bench-spdlog:

@@ -24,6 +24,7 @@ TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/t
 TAMPU = os.environ.get("TAMPU_BIN", os.path.join(TARGET, "release", "tampu"))
 MAKER = os.environ.get("ARCHIVE_SPEED", os.path.join(TARGET, "release", "examples", "archive_speed"))
 DOMAIN = "speed"
+DAY = 86_400_000_000_000
 # Goals of the console, in ms.
 GOALS = {"first page": 150, "histogram of a day": 500, "jump to any time": 200}
 
@@ -67,10 +68,11 @@ class Hub:
 def questions(hub):
     """Yields a name and a function that asks once, and returns the time in ms."""
     whole = hub.get("/log/histogram", bins=1)[0]
-    first, last = whole["earliest"], whole["latest"]
-    begin, end = (int(hub.get("/log/query", order=order, limit=1)[0]["records"][0]["cursor"].split(".")[0])
-                  for order in ("oldest", "newest"))
-    day = {"since": first, "until": last}
+    oldest = hub.get("/log/query", order="oldest", limit=1)[0]["records"][0]["cursor"]
+    # The hub's own records are later than the day of the archive.
+    begin = int(oldest.split(".", maxsplit=1)[0])
+    end = begin + DAY
+    day = {"since": begin, "until": end}
     records = hub.get("/log/query", limit=100)[0]
     some = [hub.get("/log/query", since=random.randrange(begin, end), order="oldest", limit=1)[0]["records"][0] for _ in range(20)]
 
@@ -79,7 +81,7 @@ def questions(hub):
 
     any_time = lambda: random.randrange(begin, end)  # pylint: disable=unnecessary-lambda-assignment
     any_cursor = lambda: random.choice(some)["cursor"]  # pylint: disable=unnecessary-lambda-assignment
-    print(f"{whole['total']} records from {first} to {last}", file=sys.stderr)
+    print(f"{whole['total']} records from {whole['earliest']} to {whole['latest']}", file=sys.stderr)
     yield "first page", asked("/log/query", limit=100)
     yield "next page", asked("/log/query", limit=100, after=records["next"])
     yield "first page of warnings", asked("/log/query", limit=100, min_level="Warning")
@@ -88,7 +90,7 @@ def questions(hub):
     yield "page before any place", asked("/log/query", limit=100, before=any_cursor)
     yield "context of any record", asked("/log/context", at=any_cursor)
     yield "histogram of a day", asked("/log/histogram", bins=288, **day)
-    yield "histogram of an hour", asked("/log/histogram", bins=200, since=end - 3_600_000_000_000, until=end)
+    yield "histogram of an hour", asked("/log/histogram", bins=200, since=begin + DAY // 2, until=begin + DAY // 2 + DAY // 24)
     yield "histogram of warnings", asked("/log/histogram", bins=288, min_level="Warning", **day)
     yield "counts by process", asked("/log/stat", by="process", **day)
 
