@@ -114,7 +114,7 @@ fn filters_counts_context_and_files_are_those_of_the_command_line() {
         ("field=stack_id%3Ds1*&regex=%5Em%5B345%5D", vec!["--field", "stack_id=s1*", "--regex", "^m[345]"]),
         ("contains=M11", vec!["--contains", "M11"]),
         ("stack=s3", vec!["--stack", "s3"]),
-        ("where=stack_level%20%3E%201", vec!["--where", "stack_level > 1"]),
+        ("where=stack_id%20%3D%20s4%20or%20process%20%3D%20P1", vec!["--where", "stack_id = s4 or process = P1"]),
         ("mode=operator", vec!["--mode", "operator"]),
     ] {
         let said = console.get(&format!("/log/query?{RANGE}&limit=1000&{parameters}"));
