@@ -45,14 +45,15 @@ use crate::http::{
 use call::{Answer, Call, GET};
 use catalogue::{Found, find};
 
+pub use bus_place::OnBus;
 pub use call::Api;
-pub use on_bus::OnBus;
 pub use tampu_logbook::client::address::{BASE, entry_path};
 
 pub mod access;
 pub mod attachments;
 pub mod book_config;
 pub mod books;
+mod bus_place;
 pub mod call;
 mod capabilities;
 pub mod catalogue;

@@ -70,7 +70,7 @@ pub struct FieldPattern {
 impl FromStr for FieldPattern {
     type Err = BadTerm;
 
-    /// Reads `NAME=PATTERN`.
+    /// Reads a field's name and a pattern, as `NAME=PATTERN`.
     fn from_str(text: &str) -> Result<FieldPattern, BadTerm> {
         let (name, pattern) = text.split_once('=').ok_or(BadTerm::NoPattern)?;
         let field = Field::from_name(name.trim()).ok_or_else(|| BadTerm::Field(name.to_owned()))?;

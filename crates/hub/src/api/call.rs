@@ -27,7 +27,7 @@ use tampu_logbook::{
 use tampu_types::Time;
 use tampu_workers::Stop;
 
-use super::{checking::Checking, on_bus::OnBus, preview::Previews, push::Pushes, staging::Staging};
+use super::{bus_place::OnBus, checking::Checking, preview::Previews, push::Pushes, staging::Staging};
 use crate::{
     book::{look_counter::LookCounter, settings::BookSettings},
     clock::now,

@@ -1,4 +1,4 @@
-//! What the caller may use, so that the console shows no view that answers with a refusal.
+//! The rights of the caller beside logbooks, so that the console shows no view that answers with a refusal.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,13 +36,13 @@ pub(super) struct Capabilities {
     log: bool,
     /// Reading the levels of loggers.
     levels: bool,
-    /// Setting them.
+    /// Setting the levels of loggers.
     set_levels: bool,
-    /// Listing attributes.
+    /// Listing the attributes of servers.
     event: bool,
     /// The history of attributes.
     history: bool,
-    /// Bulk transfers.
+    /// States of bulk transfers.
     bulk: bool,
     /// Hosts and processes.
     site: bool,

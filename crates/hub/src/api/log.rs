@@ -2,9 +2,8 @@
 //!
 //! All searches are questions to the collector, whose query engine is that of `tampu log query`.
 
-use http::StatusCode;
 use serde_json::Value;
-use tampu_bus::access::{Resource, Verb};
+use tampu_bus::access::Verb;
 
 use self::{
     counts::{FieldCounts, LogHistogram},
@@ -18,7 +17,6 @@ use super::{
 };
 use crate::http::{
     admission::WorkKind,
-    problem::Problem,
     route::{Content, Parameter, json_of},
 };
 
@@ -29,6 +27,7 @@ mod filter;
 mod loggers;
 mod page;
 mod shown;
+mod subject;
 
 const ORDER: Parameter = ("order", "string", "newest (first) or oldest; newest, if missing");
 const CLIP: Parameter =
@@ -193,13 +192,3 @@ pub const ROUTES: &[Route] = &[
         ..GET
     },
 ];
-
-/// The resource of searches in the archive.
-fn archive() -> Resource {
-    service("log/query")
-}
-
-fn no_record(detail: String) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "no-record", detail)
-        .help("the archive may not have received it yet, or no longer keep it ([collector] keep_days, keep_gb)")
-}

@@ -9,23 +9,15 @@ use std::time::Duration;
 use http::StatusCode;
 use tampu_bus::{
     Participant,
-    access::{Access, Denied, Resource, Verb},
+    access::{Denied, Resource, Verb},
     service::CallError,
 };
 
-use super::call::Call;
+use super::{bus_place::OnBus, call::Call};
 use crate::http::problem::Problem;
 
 /// Time limit for the answer of a service.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The place of the API on the bus.
-pub struct OnBus {
-    /// The process that asks.
-    pub participant: Participant,
-    /// The access hook.
-    pub access: Access,
-}
 
 /// The resource of a service.
 pub(super) fn service(name: &str) -> Resource {

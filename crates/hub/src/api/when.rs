@@ -14,7 +14,7 @@ pub(super) const UNTIL: Parameter = ("until", "string", "before this time, writt
 /// A time of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
-    /// An instant.
+    /// An instant in time.
     At(Time),
     /// A duration before the present.
     Ago(Duration),

@@ -10,9 +10,10 @@ use super::{
         call::{Answer, Call, ok},
         on_bus::bounded,
     },
-    archive, filter, no_record,
+    filter,
     page::{Found, search},
     shown::{Clip, ErrorChain, FoundRecord, LogContext, RecordCursor},
+    subject::{archive, no_record},
 };
 use crate::{clock::now, http::problem::Problem};
 

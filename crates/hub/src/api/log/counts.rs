@@ -19,7 +19,8 @@ use super::{
         call::{Answer, Call, ok},
         on_bus::{PATIENCE, bounded},
     },
-    archive, filter,
+    filter,
+    subject::archive,
 };
 use crate::http::problem::Problem;
 

@@ -19,7 +19,8 @@ use super::{
         call::{Answer, Call},
         on_bus::{PATIENCE, is_newest_first},
     },
-    archive, filter,
+    filter,
+    subject::archive,
 };
 use crate::http::{body::ResponseBody, headers::set, problem::Problem};
 
@@ -40,7 +41,7 @@ tampu_types::named_enum! {
         RawCsv => "raw-csv",
         /// Time, level, source and message, one record a line.
         Text => "text",
-        /// ACS's XML.
+        /// XML as ACS writes it.
         Xml => "xml",
     }
 }

@@ -13,8 +13,9 @@ use super::{
         call::{Answer, Call, ok},
         on_bus::{PATIENCE, bounded, is_newest_first},
     },
-    archive, filter,
+    filter,
     shown::{Clip, RecordCursor, RecordPage},
+    subject::archive,
 };
 use crate::http::problem::Problem;
 
@@ -23,7 +24,7 @@ const MOST: u64 = 1000;
 /// Bytes of the texts of an answer, beyond which it ends early.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Records found.
+/// Records that a search has found.
 #[derive(Default)]
 pub(super) struct Found {
     pub records: Vec<LogRecord>,

@@ -91,7 +91,7 @@ pub(in crate::api) struct ShownRecord {
     thread: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     context: String,
-    /// The component.
+    /// The component that logged.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     source_object: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,7 +142,7 @@ pub(in crate::api) struct RecordPage {
     pub looked_at: u64,
 }
 
-/// A record.
+/// A record that was asked for by its id.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::api) struct FoundRecord {
     pub record: ShownRecord,
