@@ -109,7 +109,7 @@ mod tests {
             {"time": 0, "level": "Info", "value": "a,b", "count": 4}, {"time": 0, "level": "Error", "value": "a,b", "count": 2},
             {"time": 300000000000, "level": "Info", "value": "", "count": 3}]}"#;
         let counts: Counts = serde_json::from_str(json).unwrap();
-        let by = Grouping { level: true, field: Some(Field::SourceObject), every_s: Some(300) };
+        let by = Grouping { level: true, field: Some(Field::SourceObject), every_s: Some(300), ..Grouping::default() };
         let text = |format| {
             let mut out = Vec::new();
             write(&counts, &by, format, &mut out).unwrap();
