@@ -110,6 +110,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("host", "", "PATTERN,...", "Host that a record comes from"),
     ("html", "", "", "Text as sanitised HTML"),
     ("hub", "", "ADDRESS", "Hub to connect to"),
+    ("id", "", "ID", "Id of a record"),
     ("immediate", "", "N", "Immediate records a second"),
     ("in-process", "", "", "All roles run in one process"),
     ("instance", "", "NAME", "Name of the bridge"),
