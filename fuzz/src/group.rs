@@ -18,7 +18,7 @@ pub fn datagrams(bytes: &[u8]) {
             assert!(piece.offset as usize + piece.bytes.len() <= piece.total as usize);
             seal.piece(*number, piece)
         }
-        Content::Beacon { next, lowest } => seal.beacon(0, *next, *lowest),
+        Content::Beacon { next, lowest } => seal.beacon(0, *next, *lowest, 0),
         Content::Report(member, report) => {
             assert!(report.missing.len() <= RANGES);
             seal.report(*member, 0, report)

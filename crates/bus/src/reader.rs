@@ -62,6 +62,8 @@ const SILENCE: u64 = 1_750_000_000;
 const ACK_PATIENCE: u64 = 10_000_000;
 /// Time in ns for which a dead writer's samples may still be under way, because presence overtakes them.
 const LAST_WORDS: u64 = 50_000_000;
+/// The same for samples that a multicast group may still bring from another host.
+const LAST_WORDS_BY_GROUP: u64 = 1_000_000_000;
 /// Silence in ns after which a process of unknown state is given up.
 const FORGET: u64 = 60_000_000_000;
 
@@ -110,6 +112,8 @@ struct Heard {
     says_absent: bool,
     /// Time since which its presence is gone.
     absent_since: Option<u64>,
+    /// Its reported end, and the longest wait for samples that a multicast group may still bring.
+    ending: Option<(SourceState, u64)>,
 }
 
 #[derive(Default)]

@@ -168,6 +168,8 @@ pub(crate) struct Stream {
     last_send: AtomicU64,
     answer_now: AtomicBool,
     pub closed: AtomicBool,
+    /// True once its process is about to end.
+    ends: AtomicBool,
     on_delivery: OnceLock<OnDelivery>,
     on_word: OnceLock<OnWord>,
     delivered: AtomicU64,

@@ -38,6 +38,7 @@ fn heartbeats() {
         answer_now: true,
         watches: false,
         announces: false,
+        ends: false,
         topic: "log/warning".to_owned(),
         partition: ".operator.".to_owned(),
     };
@@ -137,10 +138,10 @@ fn datagrams_of_groups() {
     let seal = Seal::new(&Key { epoch: 0x0123_4567_89ab_cdef, secret: [7; 32] }).unwrap();
     let page = "wire/group.md";
     let piece = GroupPiece { index: 1, offset: 1392, total: 1397, bytes: b"hello" };
-    let report = Report { seen: 42, lost: 3, room: 1 << 20, missing: vec![(30, 2), (40, 1)] };
+    let report = Report { seen: 42, lost: 3, room: 1 << 20, longest: 1472, missing: vec![(30, 2), (40, 1)] };
     for (number, written, content) in [
         (0, seal.piece(41, &piece), Content::Piece(41, piece)),
-        (1, seal.beacon(9, 42, 0), Content::Beacon { next: 42, lowest: 0 }),
+        (1, seal.beacon(9, 42, 0, 0), Content::Beacon { next: 42, lowest: 0 }),
         (2, seal.report(5, 6, &report), Content::Report(5, report.clone())),
     ] {
         let mut dump = hex_dump(page, number);

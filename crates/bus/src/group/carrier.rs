@@ -261,7 +261,9 @@ impl Shared {
                 continue;
             }
             drop(outgoing);
-            self.source.send_all(&datagrams, self.group);
+            if let Some(length) = self.source.send_all(&datagrams, self.group) {
+                self.outgoing.lock().is_too_long(length);
+            }
             datagrams.clear();
         }
     }
@@ -299,7 +301,10 @@ impl Shared {
             let own = self.outgoing.lock().key().epoch;
             let mut incoming = self.incoming.lock();
             let now = self.clock.monotonic();
-            let next = incoming.work(now, &mut arrived, |report, to| self.source.send(report, to));
+            let next = incoming.work(now, &mut arrived, |report, to| {
+                // A report that is too long for the interface is lost as any other; the next one is shorter.
+                let _ = self.source.send(report, to);
+            });
             drop(incoming);
             arrived.drain(..).for_each(|message| self.deliver(&message));
             let is_soon = next < now + SLEEP.as_nanos() as u64;
@@ -335,7 +340,14 @@ impl Shared {
             drop(outgoing);
             let mut trouble: Vec<String> = unreached
                 .into_iter()
-                .map(|host| format!("the multicast group {} does not reach the host {host}; it gets samples singly", self.group))
+                .map(|(host, too_long)| match too_long {
+                    None => format!("the multicast group {} does not reach the host {host}; it gets samples singly", self.group),
+                    Some(length) => format!(
+                        "datagrams of {length} bytes to the multicast group {} do not reach the host {host}, and shorter ones do: \
+                         a network on the way has a smaller MTU than this host's interface; it gets samples singly",
+                        self.group
+                    ),
+                })
                 .collect();
             if let Err(why) = self.board.tell(self.number, boots, hosts) {
                 trouble.push(format!("the file of the multicast groups cannot be written: {why}"));

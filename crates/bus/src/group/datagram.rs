@@ -55,6 +55,8 @@ pub struct Report {
     pub lost: u64,
     /// Room of the member's socket, bytes.
     pub room: u32,
+    /// Length of the longest datagram that came lately. The largest number stands for a member of an earlier release.
+    pub longest: u32,
     /// Missing datagrams that the member requests: the first of each range, and their count.
     pub missing: Vec<(u64, u32)>,
 }
@@ -115,10 +117,11 @@ impl Seal {
         })
     }
 
-    /// Returns a sealed beacon. `count` is that of the beacons before.
-    pub fn beacon(&self, count: u64, next: u64, lowest: u64) -> Vec<u8> {
-        self.sealed(2, BEACONS | count, 16, |out| {
+    /// Returns a sealed beacon. `count` is that of the beacons before. Zeros fill it up to `length`.
+    pub fn beacon(&self, count: u64, next: u64, lowest: u64, length: usize) -> Vec<u8> {
+        self.sealed(2, BEACONS | count, length.saturating_sub(HEAD + TAG).max(16), |out| {
             [next, lowest].iter().for_each(|field| out.extend_from_slice(&field.to_le_bytes()));
+            out.resize(length.saturating_sub(TAG).max(out.len()), 0);
         })
     }
 
@@ -133,6 +136,7 @@ impl Seal {
                 out.extend_from_slice(&from.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
             }
+            out.extend_from_slice(&report.longest.to_le_bytes());
         })
     }
 
@@ -200,7 +204,8 @@ pub fn decode(kind: u8, number: u64, body: &[u8]) -> Result<Content<'_>, BadMess
             }
             let range = |cursor: &mut Cursor<'_>| Ok((cursor.u64("range")?, cursor.u32("range")?));
             let missing = (0..count).map(|_| range(&mut cursor)).collect::<Result<Vec<_>, BadMessage>>()?;
-            Ok(Content::Report((number >> 40) as u16, Report { seen, lost, room, missing }))
+            let longest = cursor.u32("longest").unwrap_or(u32::MAX);
+            Ok(Content::Report((number >> 40) as u16, Report { seen, lost, room, longest, missing }))
         }
         _ => Err(BadMessage::Senseless("kind")),
     }
@@ -225,9 +230,10 @@ mod tests {
             let mut sealed = seal.piece(number, &piece);
             prop_assert_eq!(seal.open(&mut sealed), Ok(Content::Piece(number, piece)));
             let beacon = Content::Beacon { next: number, lowest: number / 2 };
-            let mut sealed = seal.beacon(5, number, number / 2);
+            let mut sealed = seal.beacon(5, number, number / 2, 40 * bytes.len());
+            prop_assert_eq!(sealed.len(), (40 * bytes.len()).max(HEAD + 16 + TAG));
             prop_assert_eq!(seal.open(&mut sealed), Ok(beacon));
-            let report = Report { seen: number, lost: 4, room: 5, missing: vec![(number, index); bytes.len()] };
+            let report = Report { seen: number, lost: 4, room: 5, longest: 6, missing: vec![(number, index); bytes.len()] };
             let mut sealed = seal.report(9, number, &report);
             prop_assert_eq!(seal.open(&mut sealed), Ok(Content::Report(9, report)));
         }
@@ -249,7 +255,7 @@ mod tests {
 
     #[test]
     fn another_key_opens_nothing() {
-        let mut bytes = seal(7).beacon(0, 1, 0);
+        let mut bytes = seal(7).beacon(0, 1, 0, 0);
         assert!(seal(8).open(&mut bytes.clone()).is_err());
         assert!(seal(7).open(&mut bytes).is_ok());
         assert!(seal(7).open(&mut []).is_err());

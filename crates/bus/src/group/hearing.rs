@@ -19,6 +19,8 @@ const REPORT: u64 = 3_000_000;
 const MISSING: usize = 8192;
 /// Most bytes of messages that are not whole, or wait for earlier ones.
 const HELD: usize = 96 << 20;
+/// Time in ns for which the longest datagram is remembered, at least. The source sends a long one every 500 ms.
+const LONGEST: u64 = 1_500_000_000;
 /// Memory of the kernel for a datagram beside its bytes, as its source counts it.
 const OVERHEAD: u64 = 900;
 
@@ -42,10 +44,15 @@ pub struct Hearing {
     lost: u64,
     missing: BTreeMap<u64, Missing>,
     messages: BTreeMap<u64, Message>,
+    /// The highest datagram that was given up. Messages with it, or before it, do not come whole any later.
+    given_up: Option<u64>,
     held: usize,
     /// Cost of what arrived since the last report.
     unreported: u64,
     report_at: Option<u64>,
+    /// Longest datagrams of the present and of the previous period, and the end of the present one.
+    longest: [u32; 2],
+    period_ends: u64,
     /// Time of the last datagram.
     pub heard: u64,
 }
@@ -60,9 +67,12 @@ impl Hearing {
             lost: 0,
             missing: BTreeMap::new(),
             messages: BTreeMap::new(),
+            given_up: None,
             held: 0,
             unreported: 0,
             report_at: None,
+            longest: [0; 2],
+            period_ends: now + LONGEST,
             heard: now,
         }
     }
@@ -100,6 +110,20 @@ impl Hearing {
         }
     }
 
+    /// Notes the length of a datagram.
+    pub fn came(&mut self, length: usize, now: u64) {
+        self.end_period(now);
+        self.longest[0] = self.longest[0].max(length as u32);
+    }
+
+    fn end_period(&mut self, now: u64) {
+        if now >= self.period_ends {
+            let is_next = now < self.period_ends + LONGEST;
+            self.longest = [0, if is_next { self.longest[0] } else { 0 }];
+            self.period_ends = now + LONGEST;
+        }
+    }
+
     /// Processes a beacon.
     pub fn beacon(&mut self, next: u64, lowest: u64, now: u64) {
         self.heard = now;
@@ -124,6 +148,10 @@ impl Hearing {
         self.advance(number + 1, Some(number), now);
         let first = number - u64::from(piece.index);
         let total = piece.total as usize;
+        // Later pieces of a message that has lost one would only hold up those behind.
+        if self.given_up.is_some_and(|given_up| first <= given_up) {
+            return;
+        }
         if !self.messages.contains_key(&first) {
             if total > HELD || self.held + total > HELD {
                 return;
@@ -143,6 +171,7 @@ impl Hearing {
     /// Gives up the first missing datagram, and its message.
     fn give_up_first(&mut self) {
         let Some((number, _)) = self.missing.pop_first() else { return };
+        self.given_up = Some(number);
         let broken = self.messages.range(..=number).next_back().filter(|(_, message)| message.left > 0).map(|(first, _)| *first);
         if let Some(message) = broken.and_then(|first| self.messages.remove(&first)) {
             self.held -= message.bytes.len();
@@ -155,6 +184,7 @@ impl Hearing {
             self.give_up_first();
         }
         loop {
+            let behind = self.messages.keys().nth(1).copied();
             let entry = self.messages.first_entry()?;
             let is_next = self.missing.first_key_value().is_none_or(|(missing, _)| entry.key() < missing);
             if entry.get().left == 0 && is_next {
@@ -162,11 +192,11 @@ impl Hearing {
                 self.held -= message.bytes.len();
                 return Some(message.bytes);
             }
-            // The first pieces came before this member, or were given up: nothing is missing, and a later message is there.
+            // The first pieces came before this member, or the message had no room: none of its pieces is missing, and a later
+            // message is there.
             let first = *entry.key();
-            let is_broken =
-                entry.get().left > 0 && is_next && self.messages.len() > 1 && self.missing.range(first..).next().is_none();
-            if !is_broken {
+            let is_open = |behind| self.missing.range(first..behind).next().is_some();
+            if entry.get().left == 0 || !is_next || behind.is_none_or(is_open) {
                 return None;
             }
             if let Some(message) = self.messages.remove(&first) {
@@ -188,6 +218,8 @@ impl Hearing {
         }
         self.unreported = 0;
         self.report_at = None;
+        self.end_period(now);
+        let longest = self.longest[0].max(self.longest[1]);
         let mut ranges: Vec<(u64, u32)> = Vec::new();
         for (number, missing) in &mut self.missing {
             if missing.asked.is_some_and(|asked| now < asked + ASK_AGAIN) {
@@ -205,7 +237,7 @@ impl Hearing {
             let delay = ASK_AGAIN + self.delay(DAMPING);
             self.report_by(now + delay);
         }
-        Some(Report { seen: self.seen?, lost: self.lost, room: self.room, missing: ranges })
+        Some(Report { seen: self.seen?, lost: self.lost, room: self.room, longest, missing: ranges })
     }
 }
 
@@ -314,6 +346,26 @@ mod tests {
             hear(&mut hearing, &all[at], again);
         }
         assert_eq!(taken(&mut hearing, again), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_broken_message_holds_up_the_others_no_longer_than_its_missing_datagrams() {
+        let all = pieces(&[40, 40, 40, 40]);
+        let mut hearing = Hearing::new(1 << 20, 5, 0);
+        // The second piece of the first message is lost at once, the last one later.
+        [0, 2].into_iter().for_each(|at| hear(&mut hearing, &all[at], 0));
+        [4, 5, 6, 7].into_iter().for_each(|at| hear(&mut hearing, &all[at], 300 * MS));
+        assert_eq!(taken(&mut hearing, 399 * MS), [0; 0]);
+        // More is lost all the time.
+        [9, 10, 11].into_iter().for_each(|at| hear(&mut hearing, &all[at], 399 * MS));
+        assert_eq!(taken(&mut hearing, GIVE_UP), [0; 0], "a message between could be missing");
+        // The last piece arrives after the second one was given up.
+        hear(&mut hearing, &all[3], 410 * MS);
+        assert_eq!(taken(&mut hearing, 410 * MS), [2]);
+        // A member that comes late has the end of a message, and the next one loses a piece.
+        let mut late = Hearing::new(1 << 20, 5, 0);
+        [2, 3, 4, 5, 6, 7, 8, 10].into_iter().for_each(|at| hear(&mut late, &all[at], 0));
+        assert_eq!(taken(&mut late, 0), [2]);
     }
 
     #[test]

@@ -19,6 +19,21 @@ struct Source {
     hearing: Hearing,
     /// Address that its datagrams come from.
     at: Option<SocketAddr>,
+    /// The highest numbers of its pieces and of its beacons.
+    newest: [Option<u64>; 2],
+}
+
+impl Source {
+    /// Notes the number of a datagram. Returns false if it, or a later one of its kind, came before: anybody on the network can
+    /// send a recorded one again.
+    fn is_newer(&mut self, number: u64, is_beacon: bool) -> bool {
+        let newest = &mut self.newest[usize::from(is_beacon)];
+        let is_newer = newest.is_none_or(|before| number > before);
+        if is_newer {
+            *newest = Some(number);
+        }
+        is_newer
+    }
 }
 
 /// A message that has arrived, with the host chunk of its source.
@@ -48,7 +63,7 @@ impl Incoming {
         }
         let Some(seal) = Seal::new(key) else { return };
         self.sources.retain(|_, source| source.boot != boot);
-        let source = Source { boot, host: host.to_owned(), seal, member, hearing, at: None };
+        let source = Source { boot, host: host.to_owned(), seal, member, hearing, at: None, newest: [None; 2] };
         self.sources.insert(key.epoch, source);
     }
 
@@ -59,7 +74,7 @@ impl Incoming {
 
     /// Processes a datagram; `own` is the number of this host's own key.
     pub fn datagram(&mut self, bytes: &mut [u8], from: SocketAddr, own: u64, now: u64) {
-        let Ok((_, epoch, _)) = head(bytes) else {
+        let (length, Ok((_, epoch, number))) = (bytes.len(), head(bytes)) else {
             self.refused += 1;
             return;
         };
@@ -70,15 +85,24 @@ impl Incoming {
             self.misses_keys = true;
             return;
         };
-        match source.seal.open(bytes) {
-            Ok(Content::Piece(number, piece)) => source.hearing.piece(number, &piece, now),
-            Ok(Content::Beacon { next, lowest }) => source.hearing.beacon(next, lowest, now),
+        let is_beacon = match source.seal.open(bytes) {
+            Ok(Content::Piece(number, piece)) => {
+                source.hearing.piece(number, &piece, now);
+                false
+            }
+            Ok(Content::Beacon { next, lowest }) => {
+                source.hearing.beacon(next, lowest, now);
+                true
+            }
             Ok(Content::Report(..)) | Err(_) => {
                 self.refused += 1;
                 return;
             }
+        };
+        if source.is_newer(number, is_beacon) {
+            source.at = Some(from);
+            source.hearing.came(length, now);
         }
-        source.at = Some(from);
     }
 
     /// Puts the messages that have arrived into `arrived`, and sends the reports that are due. Returns the time at which to
@@ -105,11 +129,12 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::datagram::Piece;
 
     /// Returns the numbers of the reports to a source that is heard and reported to.
     fn reported(incoming: &mut Incoming, seal: &Seal, now: u64) -> Vec<u64> {
         let from = SocketAddr::from(([127, 0, 0, 1], 7));
-        incoming.datagram(&mut seal.beacon(now, 0, 0), from, 0, now);
+        incoming.datagram(&mut seal.beacon(now, 0, 0, 0), from, 0, now);
         let mut numbers = Vec::new();
         incoming.work(now + 10_000_000, &mut Vec::new(), |report, _| numbers.push(head(report).unwrap().2));
         numbers
@@ -130,5 +155,28 @@ mod tests {
         let mut once = numbers.clone();
         once.dedup();
         assert_eq!((numbers.len(), once), (3, numbers));
+    }
+
+    #[test]
+    fn recorded_datagrams_do_not_redirect_reports() {
+        let key = Key { epoch: 5, secret: [7; 32] };
+        let (mut incoming, seal) = (Incoming::default(), Seal::new(&key).unwrap());
+        incoming.add(9, "h", &key, 3, Hearing::new(1 << 20, 1, 0));
+        let (source, stranger) = (SocketAddr::from(([10, 0, 0, 1], 7)), SocketAddr::from(([10, 0, 0, 66], 7)));
+        let piece = |number| seal.piece(number, &Piece { index: 0, offset: 0, total: 1, bytes: &[1] });
+        let mut reported_to = |datagram: Vec<u8>, from, now| {
+            incoming.datagram(&mut datagram.clone(), from, 0, now);
+            let mut to = Vec::new();
+            incoming.work(now + 10_000_000, &mut Vec::new(), |_, at| to.push(at));
+            to
+        };
+        assert_eq!(reported_to(seal.beacon(1, 0, 0, 0), source, 0), [source]);
+        assert_eq!(reported_to(piece(0), source, 20_000_000), [source]);
+        assert_eq!(reported_to(seal.beacon(1, 0, 0, 0), stranger, 40_000_000), [source]);
+        assert_eq!(reported_to(piece(0), stranger, 60_000_000), [source]);
+        // The source's host has another address.
+        let moved = SocketAddr::from(([10, 0, 0, 2], 7));
+        assert_eq!(reported_to(piece(1), moved, 80_000_000), [moved]);
+        assert_eq!(reported_to(seal.beacon(2, 2, 0, 0), source, 100_000_000), [source]);
     }
 }

@@ -16,8 +16,13 @@ use super::{
 const QUEUE: usize = 32 << 20;
 /// Time in ns for which a member holds the key without asking again.
 const LEASE: u64 = 8_000_000_000;
+/// Length of the shortest datagrams to which a source goes down, and the step. Every IPv4 network carries such a length.
+const LEAST: usize = 548;
+const STEP: usize = 60;
 /// Pause in ns between beacons while something is under way, and else.
-const BEACON: [u64; 2] = [6_000_000, 500_000_000];
+const BEACON: [u64; 2] = [6_000_000, 250_000_000];
+/// Pause in ns between beacons that are as long as a piece. Shorter ones between them show which datagrams arrive.
+const LONG_BEACON: u64 = 500_000_000;
 
 /// Permission of a member to have the key.
 struct Lease {
@@ -48,7 +53,10 @@ pub struct Outgoing {
     last_member: u16,
     beacons: u64,
     beacon_at: u64,
-    piece: usize,
+    /// Time of the next beacon that is as long as a piece: members find out that long datagrams reach them.
+    long_beacon_at: u64,
+    /// Length of the longest datagrams.
+    datagram: usize,
     /// Messages that were dropped because too many waited.
     pub dropped: u64,
     /// Hosts with proved names that may have the key.
@@ -64,7 +72,7 @@ impl Outgoing {
         Some(Outgoing {
             seal: Arc::new(Seal::new(&key)?),
             key,
-            sending: Sending::new(),
+            sending: Sending::new(datagram),
             queue: VecDeque::new(),
             queued: 0,
             current: None,
@@ -72,7 +80,8 @@ impl Outgoing {
             last_member: 0,
             beacons: 0,
             beacon_at: 0,
-            piece: datagram - HEAD - PIECE - TAG,
+            long_beacon_at: 0,
+            datagram,
             dropped: 0,
             entitled: BTreeSet::new(),
             reports: HashMap::new(),
@@ -101,7 +110,7 @@ impl Outgoing {
         self.last_member = member;
         self.leases.insert(life, Lease { member, boot, host, until: now + LEASE, since: now });
         self.sending.join(member, now);
-        self.beacon_at = now;
+        (self.beacon_at, self.long_beacon_at) = (now, now);
         Some(member)
     }
 
@@ -117,7 +126,7 @@ impl Outgoing {
         });
         let is_used_up = self.last_member == u16::MAX;
         if (renews && self.leases.len() < before || is_used_up)
-            && let Some(fresh) = Outgoing::new(self.piece + HEAD + PIECE + TAG)
+            && let Some(fresh) = Outgoing::new(self.datagram)
         {
             let entitled = self.leases.values().filter_map(|lease| lease.host.clone()).collect();
             *self = Outgoing { dropped: self.dropped, entitled, ..fresh };
@@ -130,7 +139,7 @@ impl Outgoing {
         if is_unused || self.entitled.contains(host) {
             return;
         }
-        if let Some(fresh) = Outgoing::new(self.piece + HEAD + PIECE + TAG) {
+        if let Some(fresh) = Outgoing::new(self.datagram) {
             let mut entitled = std::mem::take(&mut self.entitled);
             entitled.insert(host.to_owned());
             *self = Outgoing { dropped: self.dropped, entitled, ..fresh };
@@ -160,12 +169,16 @@ impl Outgoing {
         self.entitled.iter().cloned().collect()
     }
 
-    /// Returns the hosts that have had the key for this long, ns, and do not hear the group.
-    pub fn unreached(&self, patience: u64, now: u64) -> Vec<String> {
+    /// Returns the hosts that have had the key for this long, ns, and do not hear the group; each with the length of datagrams
+    /// that do not reach it, if shorter ones do.
+    pub fn unreached(&self, patience: u64, now: u64) -> Vec<(String, Option<usize>)> {
         let reached = self.reached(now);
         let is_lost = |lease: &&Lease| now > lease.since + patience && !reached.contains(&lease.boot);
-        let name = |lease: &Lease| lease.host.clone().unwrap_or_else(|| format!("with boot {:08x}", lease.boot));
-        let mut hosts: Vec<String> = self.leases.values().filter(is_lost).map(name).collect();
+        let named = |lease: &Lease| {
+            let name = lease.host.clone().unwrap_or_else(|| format!("with boot {:08x}", lease.boot));
+            (name, self.sending.is_short(lease.member, now).then_some(self.datagram))
+        };
+        let mut hosts: Vec<_> = self.leases.values().filter(is_lost).map(named).collect();
         hosts.sort_unstable();
         hosts.dedup();
         hosts
@@ -194,7 +207,7 @@ impl Outgoing {
             self.current = Some(Current { bytes, at: 0, index: 0 });
         }
         let current = self.current.as_mut()?;
-        let end = current.bytes.len().min(current.at + self.piece);
+        let end = current.bytes.len().min(current.at + self.datagram - HEAD - PIECE - TAG);
         let piece = Piece {
             index: current.index,
             offset: current.at as u32,
@@ -208,6 +221,16 @@ impl Outgoing {
         }
         self.sending.push(datagram.clone(), now);
         Some(datagram)
+    }
+
+    /// Notes that this host's interface sends no datagrams of this length. Those that follow are shorter.
+    pub fn is_too_long(&mut self, length: usize) {
+        if length >= self.datagram && self.datagram > LEAST {
+            self.datagram = (self.datagram - STEP).max(LEAST);
+            self.sending.shorten(self.datagram);
+            // A beacon tries the new length before pieces of messages do.
+            (self.beacon_at, self.long_beacon_at) = (0, 0);
+        }
     }
 
     /// Puts the datagrams that may be sent now into `out`, at most `most`. Returns the time at which to call again at the
@@ -233,7 +256,11 @@ impl Outgoing {
         let pause = BEACON[usize::from(!self.sending.is_under_way())];
         self.beacon_at = self.beacon_at.min(now + pause);
         if now >= self.beacon_at {
-            out.push(Bytes::from(self.seal.beacon(self.beacons, self.sending.next(), self.sending.lowest())));
+            let mut length = 0;
+            if now >= self.long_beacon_at {
+                (length, self.long_beacon_at) = (self.datagram, now + LONG_BEACON);
+            }
+            out.push(Bytes::from(self.seal.beacon(self.beacons, self.sending.next(), self.sending.lowest(), length)));
             self.beacons += 1;
             self.beacon_at = now + pause;
         }
@@ -243,6 +270,8 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::group::{datagram::Content, hearing::Hearing};
 
@@ -250,16 +279,22 @@ mod tests {
 
     /// Carries what a source sends to a member, without every `nth` datagram, until nothing is left; returns the messages.
     fn carry(source: &mut Outgoing, member: u16, nth: u64, until: u64) -> Vec<Vec<u8>> {
-        let (mut hearing, mut came) = (Hearing::new(1 << 20, 3, 0), Vec::new());
+        carry_short(source, member, (nth, usize::MAX), 0..until)
+    }
+
+    /// The same, also without datagrams that are longer than the second number.
+    fn carry_short(source: &mut Outgoing, member: u16, (nth, longest): (u64, usize), time: Range<u64>) -> Vec<Vec<u8>> {
+        let (mut hearing, mut came) = (Hearing::new(1 << 20, 3, time.start), Vec::new());
         let (mut count, mut reports) = (0, 0);
-        for now in (0..until).step_by(MS as usize) {
+        for now in time.step_by(MS as usize) {
             let mut sent = Vec::new();
             source.take(&mut sent, 64, now);
             for datagram in sent {
                 count += 1;
-                if count % nth == 0 {
+                if count % nth == 0 || datagram.len() > longest {
                     continue;
                 }
+                hearing.came(datagram.len(), now);
                 match source.seal().open(&mut datagram.to_vec()).unwrap() {
                     Content::Piece(number, piece) => hearing.piece(number, &piece, now),
                     Content::Beacon { next, lowest } => hearing.beacon(next, lowest, now),
@@ -285,7 +320,7 @@ mod tests {
         source.renew_for("mast");
         let first = source.key().epoch;
         source.admit(2, 12, host("mast"), 0);
-        let report = |seen| Report { seen, lost: 0, room: 1 << 20, missing: Vec::new() };
+        let report = |seen| Report { seen, lost: 0, room: 1 << 20, longest: 1472, missing: Vec::new() };
         source.reported(member, 1, &report(0), 0);
         assert!(source.put("t/x", b"secret", 0));
         let mut out = Vec::new();
@@ -302,7 +337,7 @@ mod tests {
     fn a_report_that_is_sent_again_counts_once() {
         let mut source = Outgoing::new(1472).unwrap();
         let member = source.admit(1, 11, None, 0).unwrap();
-        let report = |missing| Report { seen: 0, lost: 0, room: 1 << 20, missing };
+        let report = |missing| Report { seen: 0, lost: 0, room: 1 << 20, longest: 1472, missing };
         source.reported(member, 1, &report(vec![]), 0);
         source.put("t/x", &[0; 5000], 0);
         let mut out = Vec::new();
@@ -339,6 +374,36 @@ mod tests {
     }
 
     #[test]
+    fn a_path_with_a_smaller_mtu_counts_as_unreached_until_long_datagrams_pass() {
+        let mut source = Outgoing::new(1472).unwrap();
+        let member = source.admit(7, 1, Some("mast".to_owned()), 0).unwrap();
+        let mut time = 0..0;
+        let mut carry = |source: &mut Outgoing, longest, ms| {
+            time = time.end..time.end + ms * MS;
+            (carry_short(source, member, (u64::MAX, longest), time.clone()).len(), time.end)
+        };
+        let (_, now) = carry(&mut source, usize::MAX, 100);
+        assert!(source.reached(now) == [7] && source.put("t/x", &[0; 5000], now));
+        assert_eq!(carry(&mut source, usize::MAX, 100).0, 1);
+        let (_, now) = carry(&mut source, 1471, 3000);
+        assert_eq!(source.reached(now), Vec::<u32>::new());
+        assert!(!source.put("t/x", &[0; 5000], now), "its readers get it singly");
+        assert_eq!(source.unreached(0, now), [("mast".to_owned(), Some(1472))]);
+        // The way carries long ones again.
+        let (_, now) = carry(&mut source, usize::MAX, 3500);
+        assert_eq!((source.reached(now), source.unreached(0, now)), (vec![7], Vec::new()));
+        // This host's interface has a smaller MTU itself: the length goes down to one that passes.
+        source.is_too_long(1471);
+        assert_eq!(source.datagram, 1472, "one of an earlier length");
+        while source.datagram > 1300 {
+            source.is_too_long(source.datagram);
+        }
+        let (_, now) = carry(&mut source, 1300, 100);
+        assert!(source.put("t/x", &[0; 5000], now));
+        assert_eq!(carry(&mut source, 1300, 100).0, 1);
+    }
+
+    #[test]
     fn a_member_without_a_lease_makes_another_key() {
         let mut source = Outgoing::new(1440).unwrap();
         let first = source.admit(7, 1, Some("mast".to_owned()), 0);
@@ -348,7 +413,7 @@ mod tests {
         let epoch = source.key().epoch;
         source.expire(true, LEASE);
         assert_eq!(source.key().epoch, epoch);
-        assert_eq!(source.unreached(5 * MS, LEASE), ["mast"]);
+        assert_eq!(source.unreached(5 * MS, LEASE), [("mast".to_owned(), None)]);
         source.expire(true, LEASE + 2 * MS);
         assert_ne!(source.key().epoch, epoch);
         assert!(source.holders().is_empty());

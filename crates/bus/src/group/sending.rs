@@ -15,6 +15,9 @@ const KEPT: u64 = 16 << 20;
 /// First and least amount under way.
 const FIRST_WINDOW: u64 = 96 << 10;
 const LEAST_WINDOW: u64 = 24 << 10;
+/// Least amount that is sent again in a usual time to a report, and the least such time in ns that counts.
+const SHARE: u64 = 12 << 10;
+const ROUND_TRIP: u64 = 5_000_000;
 /// Share of lost datagrams, in percent of a window, from which less is sent.
 const CONGESTED: u64 = 3;
 /// Datagrams among which losses are counted.
@@ -49,14 +52,18 @@ struct Member {
     room: u64,
     /// End and losses of the round in which losses are counted.
     round: (u64, u64),
-    /// True if it has failed to report in time, and has not returned for long enough.
+    /// True if it has failed to report in time or to get long datagrams, and has not returned for long enough.
     is_doubtful: bool,
     is_heard: bool,
+    /// True if it gets short datagrams only.
+    is_short: bool,
 }
 
 /// Source of a group.
 #[derive(Default)]
 pub struct Sending {
+    /// Length of the longest datagrams that it sends.
+    length: u32,
     next: u64,
     lowest: u64,
     sent: VecDeque<Sent>,
@@ -66,6 +73,10 @@ pub struct Sending {
     cut_at: u64,
     members: BTreeMap<u16, Member>,
     again: BTreeSet<u64>,
+    /// Bytes that may be sent again at present, and the time of that state. They grow to half the amount under way in each usual
+    /// time to a report, so repairs take half the rate of the group at most.
+    repairs: u64,
+    repairs_at: u64,
     /// Usual time from a datagram to the report of it, ns.
     round_trip: u64,
     /// Count of datagrams sent again.
@@ -77,9 +88,14 @@ fn cost(length: usize) -> u64 {
 }
 
 impl Sending {
-    /// Makes the state of a source that has sent nothing.
-    pub fn new() -> Sending {
-        Sending { window: FIRST_WINDOW, ..Sending::default() }
+    /// Makes the state of a source that has sent nothing. Its longest datagrams have this length.
+    pub fn new(length: usize) -> Sending {
+        Sending { window: FIRST_WINDOW, length: length as u32, ..Sending::default() }
+    }
+
+    /// Sends no longer datagrams than these from here on.
+    pub fn shorten(&mut self, length: usize) {
+        self.length = length as u32;
     }
 
     /// Returns the number of the next datagram.
@@ -104,6 +120,7 @@ impl Sending {
             round: (self.next, 0),
             is_doubtful: false,
             is_heard: false,
+            is_short: false,
         };
         self.members.insert(member, fresh);
     }
@@ -116,6 +133,11 @@ impl Sending {
     /// Returns true if this member hears the group.
     pub fn hears(&self, member: u16, now: u64) -> bool {
         self.members.get(&member).is_some_and(|member| member.is_heard && !member.is_doubtful && now < member.heard + SILENCE)
+    }
+
+    /// Returns true if this member gets short datagrams, and no long ones: a network on the way has a smaller MTU.
+    pub fn is_short(&self, member: u16, now: u64) -> bool {
+        self.members.get(&member).is_some_and(|member| member.is_short && now < member.heard + SILENCE)
     }
 
     /// Returns true if some member hears the group.
@@ -170,6 +192,12 @@ impl Sending {
         if report.seen > self.next {
             return;
         }
+        member.is_short = report.longest < self.length;
+        if member.is_short {
+            // It neither holds the others nor gets repairs, which would not reach it.
+            (member.heard, member.is_doubtful, member.since) = (now, member.is_heard, None);
+            return;
+        }
         if member.is_doubtful {
             let since = member.since.filter(|_| now < member.heard + SILENCE).unwrap_or(now);
             member.since = Some(since);
@@ -215,10 +243,21 @@ impl Sending {
         }
     }
 
-    /// Returns the next datagram to send again.
+    /// Returns the next datagram to send again, if repairs have not taken their share of the rate.
     pub fn take_again(&mut self, now: u64) -> Option<Bytes> {
-        while let Some(number) = self.again.pop_first() {
-            let Some(sent) = number.checked_sub(self.lowest).and_then(|at| self.sent.get_mut(at as usize)) else { continue };
+        let share = (self.window / 2).max(SHARE);
+        let passed = now.saturating_sub(self.repairs_at);
+        let grown = u128::from(share) * u128::from(passed) / u128::from(self.round_trip.max(ROUND_TRIP));
+        if grown > 0 {
+            (self.repairs, self.repairs_at) = ((u128::from(self.repairs) + grown).min(u128::from(share)) as u64, now);
+        }
+        while let Some(number) = self.again.first().copied() {
+            let Some(sent) = number.checked_sub(self.lowest).and_then(|at| self.sent.get_mut(at as usize)) else {
+                self.again.pop_first();
+                continue;
+            };
+            self.repairs = self.repairs.checked_sub(cost(sent.bytes.len()))?;
+            self.again.pop_first();
             sent.sent_again = Some(now);
             self.repeated += 1;
             return Some(sent.bytes.clone());
@@ -238,7 +277,11 @@ mod tests {
     }
 
     fn report(seen: u64, lost: u64) -> Report {
-        Report { seen, lost, room: 1 << 20, missing: Vec::new() }
+        Report { seen, lost, room: 1 << 20, longest: 1440, missing: Vec::new() }
+    }
+
+    fn new() -> Sending {
+        Sending::new(1440)
     }
 
     fn fill(sending: &mut Sending, now: u64) -> u64 {
@@ -251,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_slowest_member_holds_the_source_and_a_silent_one_does_not() {
-        let mut sending = Sending::new();
+        let mut sending = new();
         assert!(!sending.has_room(0), "nobody hears it");
         for member in [1, 2] {
             sending.join(member, 0);
@@ -281,8 +324,41 @@ mod tests {
     }
 
     #[test]
+    fn a_member_that_gets_short_datagrams_only_is_not_served_until_it_gets_long_ones() {
+        let mut sending = new();
+        for member in [1, 2] {
+            sending.join(member, 0);
+            sending.reported(member, &report(0, 0), 0);
+        }
+        let short = |seen| Report { longest: 1439, missing: vec![(0, 9)], ..report(seen, 0) };
+        fill(&mut sending, 0);
+        sending.reported(1, &report(sending.next(), 0), MS);
+        sending.reported(2, &short(sending.next()), MS);
+        assert!(sending.hears(1, MS) && !sending.hears(2, MS));
+        assert!(sending.is_short(2, MS) && !sending.is_short(1, MS));
+        assert_eq!(sending.take_again(MS), None, "repairs would not reach it");
+        assert!(fill(&mut sending, MS) > 10, "it does not hold the other one");
+        // Long datagrams arrive again, and it counts after a while.
+        for at in 1..=30 {
+            sending.reported(2, &report(sending.next(), 0), at * 100 * MS);
+        }
+        assert!(sending.hears(2, 3001 * MS) && !sending.is_short(2, 3001 * MS));
+        // One that has never got a long one is never served.
+        sending.join(3, 0);
+        sending.reported(3, &short(0), 3001 * MS);
+        assert!(!sending.hears(3, 3001 * MS) && sending.is_short(3, 3001 * MS));
+        sending.reported(3, &report(0, 0), 3002 * MS);
+        assert!(sending.hears(3, 3002 * MS));
+        // Shorter datagrams reach a member that gets no long ones.
+        sending.shorten(1439);
+        sending.join(4, 0);
+        sending.reported(4, &Report { longest: 1439, ..report(0, 0) }, 3002 * MS);
+        assert!(sending.hears(4, 3002 * MS));
+    }
+
+    #[test]
     fn where_reports_take_long_members_are_waited_for_longer() {
-        let mut sending = Sending::new();
+        let mut sending = new();
         sending.join(1, 0);
         sending.reported(1, &report(0, 0), 0);
         fill(&mut sending, 0);
@@ -298,7 +374,7 @@ mod tests {
     #[test]
     fn losses_lower_the_rate_and_a_few_do_not() {
         let run = |every: u64| {
-            let mut sending = Sending::new();
+            let mut sending = new();
             sending.join(1, 0);
             sending.reported(1, &report(0, 0), 0);
             for round in 1..200 {
@@ -314,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_several_members_miss_is_sent_again_once() {
-        let mut sending = Sending::new();
+        let mut sending = new();
         for member in 1..=3 {
             sending.join(member, 0);
             sending.reported(member, &report(0, 0), 0);
@@ -335,8 +411,27 @@ mod tests {
     }
 
     #[test]
+    fn repairs_take_half_the_rate_at_most() {
+        let mut sending = new();
+        sending.join(1, 0);
+        sending.reported(1, &report(0, 0), 0);
+        for _ in 0..5000 {
+            sending.push(datagram(), 0);
+        }
+        // A member that asks for everything again and again.
+        let asked = Report { missing: vec![(0, u32::MAX)], ..report(5000, 0) };
+        let mut repaired = 0;
+        for at in 1..=1000 {
+            sending.reported(1, &asked, at * MS);
+            repaired += std::iter::from_fn(|| sending.take_again(at * MS)).map(|bytes| cost(bytes.len())).sum::<u64>();
+        }
+        let rate = sending.window * 1_000_000_000 / sending.round_trip.max(ROUND_TRIP);
+        assert!(repaired > rate / 4 && repaired < rate * 11 / 20, "{repaired} of {rate}");
+    }
+
+    #[test]
     fn memory_is_bounded() {
-        let mut sending = Sending::new();
+        let mut sending = new();
         sending.join(1, 0);
         sending.reported(1, &report(0, 0), 0);
         for _ in 0..20_000 {

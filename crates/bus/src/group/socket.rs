@@ -104,13 +104,21 @@ impl Socket {
         if address.is_ipv4() { NETWORK } else { NETWORK_6 }
     }
 
-    /// Sends a datagram. It may be lost here as on any part of its way.
-    pub fn send(&self, datagram: &[u8], to: SocketAddr) {
-        let _ = self.socket.send_to(datagram, to);
+    /// Sends a datagram. It may be lost here as on any part of its way. Returns false if it is too long for the interface.
+    pub fn send(&self, datagram: &[u8], to: SocketAddr) -> bool {
+        let sent = self.socket.send_to(datagram, to);
+        !sent.is_err_and(|why| why.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error()))
     }
 
-    /// Sends datagrams; those of one length share calls. They may be lost here as on any part of their way.
-    pub fn send_all(&self, datagrams: &[Bytes], to: SocketAddr) {
+    /// Sends datagrams; those of one length share calls. They may be lost here as on any part of their way. Returns the length
+    /// of the shortest one that is too long for the interface.
+    pub fn send_all(&self, datagrams: &[Bytes], to: SocketAddr) -> Option<usize> {
+        let mut too_long: Option<usize> = None;
+        let mut send = |datagram: &Bytes| {
+            if !self.send(datagram, to) {
+                too_long = Some(too_long.map_or(datagram.len(), |length| length.min(datagram.len())));
+            }
+        };
         let mut rest = datagrams;
         let mut joined = Vec::new();
         while let Some(first) = rest.first() {
@@ -124,7 +132,7 @@ impl Socket {
             let (now, later) = rest.split_at(count);
             rest = later;
             if let [single] = now {
-                self.send(single, to);
+                send(single);
                 continue;
             }
             joined.clear();
@@ -133,11 +141,12 @@ impl Socket {
             match self.state.try_send(UdpSockRef::from(&self.socket), &whole) {
                 Err(why) if why.kind() != io::ErrorKind::WouldBlock => {
                     // The network card or route cannot send them in one call.
-                    now.iter().for_each(|datagram| self.send(datagram, to));
+                    now.iter().for_each(&mut send);
                 }
                 _ => {}
             }
         }
+        too_long
     }
 
     /// Sets the longest wait of [`Socket::take`].

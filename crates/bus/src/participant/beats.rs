@@ -156,6 +156,7 @@ impl Shared {
         if streams.iter().any(|stream| stream.has_samples()) {
             self.meet_readers(until);
         }
+        streams.iter().for_each(|stream| stream.ends_soon());
         streams.iter().for_each(|stream| stream.settle(Duration::from_nanos(until.saturating_sub(clock.monotonic()))));
         self.leaving.store(true, Ordering::Release);
         self.beat_farewell(&streams);

@@ -21,7 +21,7 @@ impl Core {
             let absent: Vec<Incarnation> = received
                 .sources
                 .iter()
-                .filter(|(_, heard)| heard.absent_since.is_some())
+                .filter(|(_, heard)| heard.absent_since.is_some() || heard.ending.is_some())
                 .map(|(incarnation, _)| *incarnation)
                 .collect();
             for (&(incarnation, stream), inbox) in &mut received.inboxes {

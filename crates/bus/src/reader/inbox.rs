@@ -37,6 +37,8 @@ const HOLE_PATIENCE: u64 = 2_000_000;
 const GROUP_PATIENCE: u64 = 1_000_000_000;
 /// The longest one, where samples turn out to take that long.
 const GROUP_PATIENCE_MOST: u64 = 4_000_000_000;
+/// Wait for the tail of a stream whose process is about to end. It answers requests for 500 ms.
+const ENDING_PATIENCE: u64 = 100_000_000;
 /// Time in ns for which a stream counts as brought by a group after a batch that was.
 const GROUP_MEMORY: u64 = 3_000_000_000;
 /// Step in ns by which readers ask at different times for what the group has lost.
@@ -68,6 +70,8 @@ pub(crate) struct Inbox {
     by_group: Option<(u64, u64)>,
     /// Wait for the tail of a stream that a group brings, ns.
     group_patience: u64,
+    /// True once the writer has said that its process is about to end.
+    ends: bool,
     /// Deadline of the running refetch.
     asked_until: Option<u64>,
     /// True if the application's queue was full, so that batches were left in the writer's cache.
@@ -92,6 +96,7 @@ impl Inbox {
             hole_since: None,
             by_group: None,
             group_patience: GROUP_PATIENCE,
+            ends: false,
             asked_until: None,
             starved: false,
             requests: RequestSize::default(),
@@ -139,6 +144,21 @@ impl Inbox {
             self.group_patience = (2 * self.group_patience).min(GROUP_PATIENCE_MOST);
         }
         self.by_group = Some((now + GROUP_MEMORY, spread));
+    }
+
+    /// Notes that the writer's process is about to end.
+    pub fn ends_soon(&mut self) {
+        self.ends = true;
+    }
+
+    /// Reports if a multicast group has brought batches lately, so that others may be under way.
+    pub fn comes_by_group(&self, now: u64) -> bool {
+        self.by_group.is_some_and(|(until, _)| now < until)
+    }
+
+    /// Reports if samples that are known to exist may be under way through a multicast group.
+    pub fn awaits_group(&self, now: u64) -> bool {
+        self.comes_by_group(now) && self.hole().is_some()
     }
 
     /// Processes a batch. `room` is true if the application's queue accepts more.
@@ -211,8 +231,7 @@ impl Inbox {
 
     /// Returns true if a hole of a reader without recovery is no longer under way. Heartbeats overtake the samples of a group.
     fn is_late(&self, now: u64) -> bool {
-        self.by_group.filter(|(until, _)| now < *until).is_none()
-            || self.hole_since.is_some_and(|since| now >= since + self.group_patience)
+        !self.comes_by_group(now) || self.hole_since.is_some_and(|since| now >= since + self.group_patience)
     }
 
     fn lose(&mut self, hole: Range<u64>, why: LossReason, out: &mut Vec<Handed>) {
@@ -245,7 +264,10 @@ impl Inbox {
         match (self.by_group, self.stash.is_empty()) {
             (None, true) => HOLE_PATIENCE,
             (None, false) => HOLE_PATIENCE / 8,
-            (Some((_, spread)), is_tail) => spread * GROUP_SPREAD + if is_tail { self.group_patience } else { HOLE_PATIENCE },
+            (Some((_, spread)), is_tail) => {
+                let tail = if self.ends { ENDING_PATIENCE } else { self.group_patience };
+                spread * GROUP_SPREAD + if is_tail { tail } else { HOLE_PATIENCE }
+            }
         }
     }
 
@@ -355,6 +377,13 @@ mod tests {
         };
         assert_eq!(asked_at(None), HOLE_PATIENCE);
         assert_eq!((asked_at(Some(0)), asked_at(Some(3))), (GROUP_PATIENCE, GROUP_PATIENCE + 3 * GROUP_SPREAD));
+        // The end of its process leaves less time.
+        let (mut inbox, mut out) = (begun(true), Vec::new());
+        inbox.came_by_group(1, 0, 3);
+        inbox.arrived(arrival(0, 1), true, 0, &mut out);
+        inbox.offered(0, 0, 2, 0, &mut out);
+        inbox.ends_soon();
+        assert_eq!(inbox.next_ask(), Some(ENDING_PATIENCE + 3 * GROUP_SPREAD));
         // A slow group is waited for longer.
         let (mut inbox, mut out) = (begun(true), Vec::new());
         inbox.arrived(arrival(0, 1), true, 0, &mut out);

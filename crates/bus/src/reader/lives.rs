@@ -5,14 +5,26 @@ use std::sync::atomic::Ordering;
 use tampu_types::{Incarnation, SourceName};
 
 use super::{
-    Core, ENDED, FORGET, Heard, Item, LAST_WORDS, Origin, Received, SILENCE,
+    Core, ENDED, FORGET, Heard, Item, LAST_WORDS, LAST_WORDS_BY_GROUP, Origin, Received, SILENCE,
     event::{SourceChange, SourceState},
+    inbox::Inbox,
 };
 use crate::{
     engine::{Fate, UNPROVED},
     links::lock,
     nodes::Nodes,
 };
+
+/// Reports if a multicast group may still bring samples of a process that has ended: missing ones, or such that nobody knows of.
+fn awaits_group<'a>(mut inboxes: impl Iterator<Item = &'a Inbox>, state: SourceState, now: u64) -> bool {
+    inboxes.any(|inbox| if state == SourceState::Died { inbox.comes_by_group(now) } else { inbox.awaits_group(now) })
+}
+
+impl Received {
+    fn awaits_group(&self, of: Incarnation, state: SourceState, now: u64) -> bool {
+        awaits_group(self.inboxes.iter().filter(|(key, _)| key.0 == of).map(|(_, inbox)| inbox), state, now)
+    }
+}
 
 impl Core {
     /// Notes a message of a participant. Returns false if it cannot be of that participant: another host sent it, or it
@@ -36,7 +48,9 @@ impl Core {
         match received.sources.get_mut(&from) {
             Some(heard) => {
                 heard.last = now;
-                if !heard.says_absent && std::mem::take(&mut heard.silent) {
+                // What a group brings late does not revive a process whose presence is gone.
+                let is_late = matches!(origin, Origin::Group(_)) && heard.absent_since.is_some();
+                if !heard.says_absent && !is_late && std::mem::take(&mut heard.silent) {
                     heard.absent_since = None;
                     received.queue.push_back(change(SourceState::Returned));
                     self.wake();
@@ -47,8 +61,15 @@ impl Core {
                     Origin::Host(host) | Origin::Group(host) => host.into(),
                     Origin::Participant(of) => self.links.chunk_of(of),
                 };
-                let heard =
-                    Heard { source: source.clone(), host, last: now, silent: false, says_absent: false, absent_since: None };
+                let heard = Heard {
+                    source: source.clone(),
+                    host,
+                    last: now,
+                    silent: false,
+                    says_absent: false,
+                    absent_since: None,
+                    ending: None,
+                };
                 received.sources.insert(from, heard);
                 received.queue.push_back(change(SourceState::Appeared));
                 self.wake();
@@ -95,7 +116,7 @@ impl Core {
         if here {
             received.ended.retain(|ended| *ended != of);
         }
-        let Some(heard) = received.sources.get_mut(&of) else { return };
+        let Some(heard) = received.sources.get_mut(&of).filter(|heard| heard.ending.is_none()) else { return };
         if here {
             heard.absent_since = None;
             return;
@@ -109,13 +130,27 @@ impl Core {
         }
     }
 
+    /// Ends a process that has reported its end, at once or when a multicast group has brought what is still under way.
+    pub(super) fn ends(&self, received: &mut Received, of: Incarnation, state: SourceState, now: u64) {
+        if !received.awaits_group(of, state, now) {
+            return self.end_source(received, of, state);
+        }
+        if let Some(heard) = received.sources.get_mut(&of) {
+            heard.ending.get_or_insert((state, now + LAST_WORDS_BY_GROUP));
+            self.links.wake_by(now);
+        }
+    }
+
     pub(super) fn end_source(&self, received: &mut Received, of: Incarnation, state: SourceState) {
         let Some(heard) = received.sources.remove(&of) else { return };
         let ended: Vec<_> = received.inboxes.keys().copied().filter(|key| key.0 == of).collect();
         for key in ended {
-            if let (Some(mut inbox), true) = (received.inboxes.remove(&key), state == SourceState::Died) {
+            if let Some(mut inbox) = received.inboxes.remove(&key) {
                 let mut out = Vec::new();
-                inbox.writer_died(None, &mut out);
+                match state {
+                    SourceState::Died => inbox.writer_died(None, &mut out),
+                    _ => inbox.writer_left(&mut out),
+                }
                 self.hand_on(received, key, out);
             }
             received.stream_states.remove(&key);
@@ -138,7 +173,16 @@ impl Core {
         let mut changes = Vec::new();
         let mut ended = Vec::new();
         let mut doubtful = false;
-        for (&incarnation, heard) in &mut received.sources {
+        let Received { sources, inboxes, .. } = &mut *received;
+        let of = |incarnation| inboxes.iter().filter(move |(key, _)| key.0 == incarnation).map(|(_, inbox)| inbox);
+        for (&incarnation, heard) in sources {
+            if let Some((state, until)) = heard.ending {
+                doubtful = true;
+                if now >= until || !awaits_group(of(incarnation), state, now) {
+                    ended.push((incarnation, state));
+                }
+                continue;
+            }
             // Presence overtakes samples. A presence message that arrives after its writer left does not revive the writer.
             if heard.silent && heard.absent_since.is_none() && !is_here(incarnation) {
                 heard.absent_since = Some(now);
@@ -146,13 +190,17 @@ impl Core {
             if let Some(since) = heard.absent_since {
                 // A killed process may still be leaving the process table when its connection breaks.
                 doubtful |= now.saturating_sub(since) < SILENCE;
+                // Processes of one host share it with the end of their samples' way.
+                let is_far = !self.links.incarnation.shares_host_with(incarnation);
+                let is_by_group = is_far && of(incarnation).any(|inbox| inbox.comes_by_group(now));
+                let words = if is_by_group { LAST_WORDS_BY_GROUP } else { LAST_WORDS };
                 let dead = match self.links.engine.fate(incarnation) {
-                    Fate::Dead => now >= since + LAST_WORDS,
+                    Fate::Dead => now >= since + words,
                     Fate::Alive => now >= since + FORGET,
-                    Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, LAST_WORDS).unwrap_or(since + FORGET),
+                    Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, words).unwrap_or(since + FORGET),
                 };
                 if dead {
-                    ended.push(incarnation);
+                    ended.push((incarnation, SourceState::Died));
                 }
             } else if !heard.silent && now.saturating_sub(heard.last) > SILENCE {
                 heard.silent = true;
@@ -162,11 +210,11 @@ impl Core {
         }
         let news = !changes.is_empty();
         received.queue.extend(changes);
-        for &incarnation in &ended {
-            self.end_source(&mut received, incarnation, SourceState::Died);
+        for &(incarnation, state) in &ended {
+            self.end_source(&mut received, incarnation, state);
         }
         drop(received);
-        ended.into_iter().for_each(|incarnation| self.links.forget(incarnation));
+        ended.into_iter().for_each(|(incarnation, _)| self.links.forget(incarnation));
         if news {
             self.wake();
         }

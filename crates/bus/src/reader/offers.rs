@@ -62,8 +62,8 @@ impl Core {
                 });
                 stream_state.take(start.unwrap_or(inbox.expected()).max(before));
             }
-            if beat.state == SenderState::Left {
-                inbox.writer_left(&mut out);
+            if offer.ends {
+                inbox.ends_soon();
             }
             if let Some(when) = inbox.next_ask() {
                 self.links.wake_by(when);
@@ -85,8 +85,8 @@ impl Core {
         match beat.state {
             SenderState::Present => {}
             SenderState::Absent => self.absent(&mut received, beat.from),
-            SenderState::Left => self.end_source(&mut received, beat.from, SourceState::Left),
-            SenderState::Died => self.end_source(&mut received, beat.from, SourceState::Died),
+            SenderState::Left => self.ends(&mut received, beat.from, SourceState::Left, now),
+            SenderState::Died => self.ends(&mut received, beat.from, SourceState::Died, now),
         }
         drop(received);
         if beat.state.is_end() {

@@ -82,6 +82,8 @@ pub struct Offer {
     pub watches: bool,
     /// True if the writer announces its batches in shared memory.
     pub announces: bool,
+    /// True if the writer is about to end: what is missing cannot be requested for long.
+    pub ends: bool,
     /// Topic of the stream.
     pub topic: String,
     /// The key of its partition.
@@ -156,7 +158,8 @@ impl Heartbeat {
             out.extend_from_slice(&offer.credit.to_le_bytes());
             out.extend_from_slice(&offer.type_id.to_le_bytes());
             out.extend_from_slice(&offer.type_version.to_le_bytes());
-            out.push(u8::from(offer.answer_now) | u8::from(offer.watches) << 1 | u8::from(offer.announces) << 2);
+            let (low, high) = (u8::from(offer.answer_now) | u8::from(offer.watches) << 1, u8::from(offer.announces) << 2);
+            out.push(low | high | u8::from(offer.ends) << 3);
             put_text(&mut out, &offer.topic);
             put_text(&mut out, &offer.partition);
         }
@@ -229,7 +232,7 @@ fn decode_offer(cursor: &mut Cursor<'_>) -> Result<Offer, BadMessage> {
         ..Offer::default()
     };
     let flags = cursor.u8("offer's flags")?;
-    (offer.answer_now, offer.watches, offer.announces) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+    [offer.answer_now, offer.watches, offer.announces, offer.ends] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
     offer.topic = cursor.text("offer's topic")?.to_owned();
     offer.partition = cursor.text("offer's partition")?.to_owned();
     let ordered = offer.lowest <= offer.next && offer.start <= offer.next;
@@ -263,6 +266,7 @@ mod tests {
             answer_now: true,
             watches: true,
             announces: true,
+            ends: true,
             topic: "log/info".to_owned(),
             partition: ".operator.".to_owned(),
         };

@@ -95,6 +95,7 @@ impl Stream {
                 answer_now,
                 watches,
                 announces,
+                ends: self.ends.load(Ordering::Acquire),
                 topic: self.topic.as_str().to_owned(),
                 partition: self.partition.key(),
             };
@@ -148,6 +149,11 @@ impl Stream {
 
     pub fn wants_word(&self) -> bool {
         lock(&self.outbox).wants_word()
+    }
+
+    /// Notes that the process is about to end. Readers that wait for a multicast group request at once what they miss.
+    pub fn ends_soon(&self) {
+        self.ends.store(true, Ordering::Release);
     }
 
     /// Waits until every reliable reader has acknowledged all written samples, or the timeout.

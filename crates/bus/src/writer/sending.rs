@@ -82,6 +82,7 @@ impl Stream {
             last_send: AtomicU64::new(0),
             answer_now: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
             on_delivery: OnceLock::new(),
             on_word: OnceLock::new(),
             delivered: AtomicU64::new(0),
