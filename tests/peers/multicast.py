@@ -2,8 +2,8 @@
 """Live topics from one host to three others through a multicast group, each host in a network namespace.
 
 The bytes on the wire of the source's host are counted: a sample crosses it once. Then 1 % of the packets are lost, the hub of a host is
-stopped, and the network carries no groups any more: each reader has every sample, in order and as it was, and the source's hub says
-what does not work. Nobody on the wire can read the records, and no host gets by the group what it may not read.
+stopped, and the network carries no groups, or no long packets of groups: each reader has every sample, in order and as it was, and the
+source's hub says what does not work. Nobody on the wire can read the records, and no host gets by the group what it may not read.
 """
 
 import json
@@ -64,6 +64,11 @@ class Site:
         """Ends all."""
         for place in self.places.values():
             place.close()
+
+    def await_group(self):
+        """Waits until the source's host sends samples to the group."""
+        before = self.wire.to_groups["a"]
+        until("samples go to the group", lambda: self.wire.to_groups["a"] > before + 20 * 4096)
 
     def part(self, host, *arguments):
         """Starts a part of a measurement on a host."""
@@ -158,17 +163,17 @@ def main():
     hub = tampu_of(site.places["d"], site.hubs["d"].pid)[0]
 
     def stop():
-        time.sleep(1.5)  # until samples are under way
+        site.await_group()
         os.kill(hub, signal.SIGSTOP)
         time.sleep(1)  # the stop itself
         os.kill(hub, signal.SIGCONT)
 
     samples(site, "stopped", 4096, 5, stop)
 
-    print("the network carries no groups any more", flush=True)
+    print("the network carries no groups", flush=True)
 
     def cut():
-        time.sleep(1.5)  # until samples are under way
+        site.await_group()
         wire.groups = False
 
     samples(site, "cut", 4096, 5, cut)
@@ -181,8 +186,30 @@ def main():
     wire.groups = True
     site.await_reached(OTHERS)
     check("once on the wire", samples(site, "again", 4096) < 1.5)
+
+    print("long packets to the group do not reach a host", flush=True)
+
+    def shorten():
+        site.await_group()
+        wire.longest["d"] = 1400
+
+    samples(site, "shortened", 4096, 6, shorten)
+    until("the group reaches two hosts", lambda: site.reached() == 2)
+    time.sleep(1)  # programs look twice a second
+    check("each host gets its own copies", samples(site, "short", 4096) > 2.5)
+    until("the source's hub says why", lambda: "a smaller MTU" in site.places["a"].said())
+    wire.longest.clear()
+    site.await_reached(OTHERS)
+    check("once on the wire", samples(site, "long", 4096) < 1.5)
+
+    print("the source's interface sends no long packets", flush=True)
+    sh("ip -n a link set wire-a mtu 1300")
+    samples(site, "lowered", 4096)
+    site.await_reached(OTHERS)
+    check("once on the wire", samples(site, "lower", 4096) < 1.6)
     check("nobody on the wire read a record", wire.readable == 0)
     site.close()
+    sh("ip -n a link set wire-a mtu 1500")
 
     print("a group of IPv6", flush=True)
     for number, host in enumerate("a" + OTHERS, 1):
@@ -190,7 +217,7 @@ def main():
     site = Site(wire, GROUP_6)
     check("once on the wire", samples(site, "IPv6", 4096) < 1.5)
 
-    print("a host that has the key may not read the topic any more", flush=True)
+    print("a host that has the key may not read the topic", flush=True)
     source = site.places["a"]
     policy = os.path.join(source.data, "multicast", "access", "policy.toml")
     os.makedirs(os.path.dirname(policy), exist_ok=True)

@@ -49,6 +49,8 @@ class Wire:
         self.carried, self.lost = 0, 0
         # False while the network carries no packets to groups, as behind a switch that does not know them.
         self.groups = True
+        # Bytes that each host has sent to groups, and the longest packet to a group that reaches a host, by its letter.
+        self.to_groups, self.longest = dict.fromkeys(hosts, 0), {}
         # Bytes a second that a host can receive, by its letter; what does not fit into its queue is lost, as at a switch.
         self.rate, self.busy_until = {}, {}
         # Packets that show one of these texts, as somebody on the network would see them.
@@ -69,9 +71,13 @@ class Wire:
     def _others(self, end, packet):
         """Whom a packet is for: the one it names, or everybody."""
         to = self.ends.get(packet[16:20]) if packet[0] >> 4 == 4 else None
-        if to is None and not self.groups:
+        if to is not None:
+            return [to]
+        self.to_groups[self.hosts[end]] += len(packet)
+        if not self.groups:
             return []
-        return [to] if to is not None else [other for other in self.hosts if other != end]
+        others = [other for other in self.hosts if other != end]
+        return [other for other in others if len(packet) <= self.longest.get(self.hosts[other], LONGEST)]
 
     def _delivery(self, to, length, now):
         """Returns when a packet of this length reaches a host, or None if the queue of its slow cable is full."""

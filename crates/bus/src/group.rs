@@ -24,6 +24,7 @@ use tampu_workers::{OnPanic, WorkerThread};
 use self::carrier::{Carrier, Given};
 use crate::{engine::Engine, run_dir::DomainDir};
 
+mod asked;
 mod carrier;
 pub mod datagram;
 mod hearing;
@@ -34,6 +35,7 @@ mod settings;
 mod socket;
 pub(crate) mod ways;
 
+pub use carrier::GroupReport;
 pub use settings::{BadGroup, BadGroupInterface, GroupInterface, GroupSettings, PORT};
 
 /// Pause before another attempt to join a group.
@@ -76,6 +78,11 @@ impl Groups {
         };
         WorkerThread::named("tampu-group-join").spawn(OnPanic::ReportOnly, work)?;
         Ok(Groups { state, _board: board })
+    }
+
+    /// Returns the counters of the groups that are joined.
+    pub fn reports(&self) -> Vec<GroupReport> {
+        self.state.0.lock().joined.iter().flatten().map(Carrier::report).collect()
     }
 
     /// Returns what does not work at present.

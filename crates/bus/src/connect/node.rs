@@ -10,7 +10,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Seek, Write},
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -31,7 +31,7 @@ use super::{
 use crate::{
     access::{Policy, SECRET_LENGTH},
     engine::{Engine, EngineError, LinkTraffic, Router, RouterSettings},
-    group::{BadGroup, GroupSettings, Groups},
+    group::{BadGroup, GroupReport, GroupSettings, Groups},
     links::lock,
     run_dir::{DomainDir, GROUPS, Reclaimed, RunDirError},
 };
@@ -116,6 +116,8 @@ pub struct Node {
     sweeping: Option<Sweeping>,
     /// Dropped before the router, too.
     groups: Option<Groups>,
+    /// Addresses of multicast groups without use, because this node has no way to other hosts.
+    unused_groups: Vec<IpAddr>,
     // Dropped first: the engine stops listening before the files are removed.
     router: Option<Box<dyn Router>>,
     settings: Settings,
@@ -172,15 +174,17 @@ impl Node {
         let standing = Standing::at(socket.clone()).map_err(|why| NodeError::Io { path: socket, why })?;
         let (lock, standing) = (Mutex::new(lock), Mutex::new((made, standing)));
         let sweeping = Some(Sweeping::start(router.engine()?, &process.domain, dir.clone())?);
+        let mut unused_groups = Vec::new();
         let groups = if is_open && !groups.is_empty() {
             let started = Groups::start(groups, router.engine()?, &process.domain, &dir);
             Some(started.map_err(|why| NodeError::Io { path: dir.path().join(GROUPS), why })?)
         } else {
             let _ = fs::remove_file(dir.path().join(GROUPS));
+            unused_groups.extend(groups.iter().map(|group| group.address));
             None
         };
         let router = Some(router);
-        Ok(Node { sweeping, groups, router, settings: process, dir, reclaimed, shown_key, standing, host, lock })
+        Ok(Node { sweeping, groups, unused_groups, router, settings: process, dir, reclaimed, shown_key, standing, host, lock })
     }
 
     /// Returns the reason for which it cannot open its connections anew for other rules about hosts. It goes on trying.
@@ -190,7 +194,15 @@ impl Node {
 
     /// Returns what does not work of the multicast groups at present. Samples travel without them meanwhile.
     pub fn group_trouble(&self) -> Vec<String> {
-        self.groups.as_ref().map(Groups::trouble).unwrap_or_default()
+        let unused = self.unused_groups.iter().map(|address| {
+            format!("the multicast group {address} is without use: this hub has no other hosts; `tampu up --lan` or `--peer` joins them")
+        });
+        unused.chain(self.groups.iter().flat_map(Groups::trouble)).collect()
+    }
+
+    /// Returns the counters of the multicast groups.
+    pub fn group_reports(&self) -> Vec<GroupReport> {
+        self.groups.as_ref().map(Groups::reports).unwrap_or_default()
     }
 
     /// Reports if processes find this node in the run-time directory.

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     io,
     net::SocketAddr,
+    os::unix::fs::MetadataExt,
     path::Path,
     sync::{
         Arc, Weak,
@@ -20,10 +21,11 @@ use tampu_types::{Domain, TopicName, name::unescape};
 use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
+    asked::Asked,
     datagram::{Content, Key, head},
     hearing::Hearing,
     incoming::{Arrived, Incoming},
-    outgoing::Outgoing,
+    outgoing::{Asking, Outgoing},
     settings::GroupSettings,
     socket::Socket,
     ways::Board,
@@ -44,8 +46,6 @@ const SLEEP: Duration = Duration::from_millis(100);
 const NAP: Duration = Duration::from_millis(2);
 /// Time between two looks at the members.
 const LOOK: Duration = Duration::from_millis(200);
-/// Time after which a member asks a source again, ns: soon without its key, seldom with it.
-const ASK: [u64; 2] = [400_000_000, 2_000_000_000];
 /// Time that a question may take.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Time in ns after which a member that does not hear the group is told.
@@ -57,6 +57,9 @@ struct Wish {
     group: SocketAddr,
     boot: u32,
     life: u64,
+    /// Number of the node, the same in its next life. Earlier releases send none.
+    #[serde(default)]
+    node: u64,
 }
 
 /// Answer of a source.
@@ -65,6 +68,9 @@ struct Granted {
     #[serde(flatten)]
     key: Key,
     member: u16,
+    /// Number of the node, the same in its next life. Earlier releases send none.
+    #[serde(default)]
+    node: u64,
 }
 
 /// Parts of a node that a carrier uses.
@@ -76,12 +82,29 @@ pub struct Given<'a> {
     pub board: Arc<Board>,
 }
 
+/// Counters of a group since its node joined it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupReport {
+    /// Address and port of the group.
+    pub group: SocketAddr,
+    /// Other hosts that hear this host in it.
+    pub hosts: usize,
+    /// Datagrams that did not open: damaged, forged or foreign ones.
+    pub refused: u64,
+    /// Messages of this host that were dropped because too many waited, or because no member heard them.
+    pub dropped: u64,
+    /// Datagrams that this host sent again.
+    pub repeated: u64,
+}
+
 struct Shared {
     number: u32,
     group: SocketAddr,
     boot: u32,
     /// Number of this life of the node.
     life: u64,
+    /// Number of this node, the same in its next life.
+    node: u64,
     engine: Arc<dyn Engine>,
     clock: Arc<dyn Clock>,
     keys: Keys,
@@ -93,8 +116,8 @@ struct Shared {
     outgoing: Mutex<Outgoing>,
     news: Condvar,
     incoming: Mutex<Incoming>,
-    /// Other nodes: host chunk, and the time of the next question.
-    nodes: Mutex<HashMap<u32, (String, u64)>>,
+    /// Nodes by boot and host chunk. One machine may have several, also beside this one.
+    nodes: Mutex<HashMap<(u32, String), Asked>>,
     trouble: Mutex<Vec<String>>,
     is_over: AtomicBool,
 }
@@ -126,6 +149,7 @@ impl Carrier {
             group: SocketAddr::new(settings.address, settings.port),
             boot: host::boot(),
             life,
+            node: number_of(given.directory)?,
             clock: given.engine.clock(),
             engine: given.engine.clone(),
             keys: Keys::new(given.domain),
@@ -149,6 +173,15 @@ impl Carrier {
         carrier.threads.push(worker("tampu-group-hear", move || members.hear())?);
         carrier.threads.push(worker("tampu-group-look", move || looks.look())?);
         Ok(carrier)
+    }
+
+    /// Returns the counters.
+    pub fn report(&self) -> GroupReport {
+        let shared = &self.shared;
+        let refused = shared.incoming.lock().refused;
+        let outgoing = shared.outgoing.lock();
+        let hosts = outgoing.reached(shared.clock.monotonic()).len();
+        GroupReport { group: shared.group, hosts, refused, dropped: outgoing.dropped, repeated: outgoing.sending.repeated }
     }
 
     /// Returns what does not work at present.
@@ -196,10 +229,11 @@ impl Shared {
                 let (Some(boot), Some(host)) = (shared.keys.parse_node(&seen.key), shared.keys.host_of(&seen.key)) else {
                     return;
                 };
-                if boot != shared.boot && seen.here {
-                    shared.nodes.lock().insert(boot, (host.to_owned(), 0));
+                let of = (boot, host.to_owned());
+                if seen.here {
+                    shared.nodes.lock().insert(of, Asked::default());
                 } else {
-                    shared.nodes.lock().remove(&boot);
+                    shared.nodes.lock().remove(&of);
                 }
             }),
             None,
@@ -232,15 +266,17 @@ impl Shared {
         let Ok(wish) = serde_json::from_slice::<Wish>(question.payload()) else { return };
         let chunk = self.keys.host_of(question.key()).unwrap_or(UNPROVED);
         let host = self.engine.host().and(unescape(chunk)).filter(|_| chunk != UNPROVED);
-        if wish.group != self.group || self.engine.host().is_some() && host.is_none() {
+        if wish.life == self.life || wish.group != self.group || self.engine.host().is_some() && host.is_none() {
             return;
         }
         let mut outgoing = self.outgoing.lock();
         if let Some(host) = host.as_deref().filter(|_| self.topics.has_rules()) {
-            outgoing.renew_for(host);
+            let may = |place: &str| topic_of(place).is_some_and(|topic| self.topics.may(host, Verb::Read, &topic));
+            outgoing.renew_for(host, self.clock.monotonic(), may);
         }
-        let Some(member) = outgoing.admit(wish.boot, wish.life, host, self.clock.monotonic()) else { return };
-        let granted = Granted { key: outgoing.key(), member };
+        let asking = Asking { boot: wish.boot, node: wish.node, life: wish.life, host };
+        let Some(member) = outgoing.admit(asking, self.clock.monotonic()) else { return };
+        let granted = Granted { key: outgoing.key(), member, node: self.node };
         drop(outgoing);
         self.news.notify_all();
         if let Ok(answer) = serde_json::to_vec(&granted) {
@@ -337,6 +373,8 @@ impl Shared {
             let mut outgoing = self.outgoing.lock();
             outgoing.expire(self.engine.host().is_some(), now);
             let (boots, hosts, unreached) = (outgoing.reached(now), outgoing.holders(), outgoing.unreached(UNREACHED, now));
+            // Processes cannot tell which of several nodes of this machine another process is at.
+            let is_reached_here = outgoing.reaches_all(self.boot, now);
             drop(outgoing);
             let mut trouble: Vec<String> = unreached
                 .into_iter()
@@ -349,7 +387,7 @@ impl Shared {
                     ),
                 })
                 .collect();
-            if let Err(why) = self.board.tell(self.number, boots, hosts) {
+            if let Err(why) = self.board.tell(self.number, if is_reached_here { boots } else { Vec::new() }, hosts) {
                 trouble.push(format!("the file of the multicast groups cannot be written: {why}"));
             }
             *self.trouble.lock() = trouble;
@@ -362,14 +400,12 @@ impl Shared {
     fn ask_nodes(self: &Arc<Shared>, now: u64) {
         let misses = std::mem::take(&mut self.incoming.lock().misses_keys);
         let mut due = Vec::new();
-        for (boot, (host, ask_at)) in &mut *self.nodes.lock() {
-            if now >= *ask_at || misses && now + ASK[1] - ASK[0] >= *ask_at {
-                let is_known = self.incoming.lock().knows(*boot);
-                *ask_at = now + ASK[usize::from(is_known && !misses)];
-                due.push((*boot, host.clone()));
+        for (of, asked) in &mut *self.nodes.lock() {
+            if asked.is_due(self.incoming.lock().knows(of.0), misses, now) {
+                due.push(of.clone());
             }
         }
-        let wish = Wish { group: self.group, boot: self.boot, life: self.life };
+        let wish = Wish { group: self.group, boot: self.boot, life: self.life, node: self.node };
         let Ok(wish) = serde_json::to_vec(&wish) else { return };
         for (boot, host) in due {
             let shared = Arc::downgrade(self);
@@ -379,13 +415,19 @@ impl Shared {
                 {
                     let now = shared.clock.monotonic();
                     let hearing = Hearing::new(shared.room, shared.life ^ u64::from(boot), now);
-                    shared.incoming.lock().add(boot, &host, &granted.key, granted.member, hearing);
+                    shared.incoming.lock().add((boot, granted.node), &host, &granted.key, granted.member, hearing);
                 }
             });
             // It is asked again.
             let _ = self.engine.ask(&self.keys.question_to(boot, &service()), Bytes::from(wish.clone()), ANSWER, answers);
         }
     }
+}
+
+/// Returns a number of the node with this directory: that of the directory itself, which outlives the node.
+fn number_of(directory: &Path) -> io::Result<u64> {
+    let found = std::fs::metadata(directory)?;
+    Ok(found.dev().rotate_left(40) ^ found.ino())
 }
 
 /// Returns the topic in the end of a key.

@@ -7,11 +7,18 @@ use super::{
     hearing::Hearing,
 };
 
+/// Time in ns for which datagrams of an unknown key make this node ask for it. After that it belongs to another site, or is
+/// not for this host.
+const STRANGE: u64 = 4_000_000_000;
+/// Unknown keys that are remembered, and for how long in ns.
+const STRANGERS: usize = 64;
+const STRANGER: u64 = 600_000_000_000;
 /// Time in ns after which a source is forgotten that sends nothing.
 const FORGET: u64 = 60_000_000_000;
 
 struct Source {
-    boot: u32,
+    /// Boot of its host, and the number of its node.
+    of: (u32, u64),
     /// Host chunk of its keys.
     host: String,
     seal: Seal,
@@ -49,7 +56,9 @@ pub struct Incoming {
     /// The count of all reports, to any source: a source that is forgotten and added again has the same key and member, and a count
     /// that began again would repeat nonces.
     reports: u64,
-    /// True if datagrams came with a key that is not known here.
+    /// Unknown keys, with the times at which they came first.
+    strangers: HashMap<u64, u64>,
+    /// True if datagrams came lately whose key is not known here.
     pub misses_keys: bool,
     /// Datagrams that did not open.
     pub refused: u64,
@@ -57,19 +66,19 @@ pub struct Incoming {
 
 impl Incoming {
     /// Adds a source that has given its key.
-    pub fn add(&mut self, boot: u32, host: &str, key: &Key, member: u16, hearing: Hearing) {
+    pub fn add(&mut self, of: (u32, u64), host: &str, key: &Key, member: u16, hearing: Hearing) {
         if self.sources.get(&key.epoch).is_some_and(|known| known.member == member) {
             return;
         }
         let Some(seal) = Seal::new(key) else { return };
-        self.sources.retain(|_, source| source.boot != boot);
-        let source = Source { boot, host: host.to_owned(), seal, member, hearing, at: None, newest: [None; 2] };
+        self.sources.retain(|_, source| source.of != of);
+        let source = Source { of, host: host.to_owned(), seal, member, hearing, at: None, newest: [None; 2] };
         self.sources.insert(key.epoch, source);
     }
 
     /// Reports if a source of this host is known.
     pub fn knows(&self, boot: u32) -> bool {
-        self.sources.values().any(|source| source.boot == boot)
+        self.sources.values().any(|source| source.of.0 == boot)
     }
 
     /// Processes a datagram; `own` is the number of this host's own key.
@@ -82,8 +91,7 @@ impl Incoming {
             return;
         }
         let Some(source) = self.sources.get_mut(&epoch) else {
-            self.misses_keys = true;
-            return;
+            return self.strange(epoch, now);
         };
         let is_beacon = match source.seal.open(bytes) {
             Ok(Content::Piece(number, piece)) => {
@@ -103,6 +111,21 @@ impl Incoming {
             source.at = Some(from);
             source.hearing.came(length, now);
         }
+    }
+
+    /// Notes a datagram of an unknown key.
+    fn strange(&mut self, epoch: u64, now: u64) {
+        if !self.strangers.contains_key(&epoch) && self.strangers.len() == STRANGERS {
+            self.strangers.retain(|_, first| now < *first + STRANGER);
+            if self.strangers.len() == STRANGERS {
+                return;
+            }
+        }
+        let first = self.strangers.entry(epoch).or_insert(now);
+        if now >= *first + STRANGER {
+            *first = now;
+        }
+        self.misses_keys |= now < *first + STRANGE;
     }
 
     /// Puts the messages that have arrived into `arrived`, and sends the reports that are due. Returns the time at which to
@@ -147,7 +170,7 @@ mod tests {
         let mut numbers = Vec::new();
         for round in 0..3 {
             let now = round * 2 * FORGET;
-            incoming.add(9, "h", &key, 3, Hearing::new(1 << 20, 1, now));
+            incoming.add((9, 1), "h", &key, 3, Hearing::new(1 << 20, 1, now));
             numbers.extend(reported(&mut incoming, &seal, now));
             incoming.work(now + FORGET + 20_000_000, &mut Vec::new(), |_, _| {});
             assert!(!incoming.knows(9), "it is forgotten");
@@ -158,10 +181,41 @@ mod tests {
     }
 
     #[test]
+    fn two_nodes_of_one_host_are_two_sources() {
+        let (mut incoming, from) = (Incoming::default(), SocketAddr::from(([10, 0, 0, 1], 7)));
+        let keys = [1, 2].map(|epoch| Key { epoch, secret: [7; 32] });
+        for round in 0..3 {
+            for (node, key) in keys.iter().enumerate() {
+                incoming.add((9, node as u64), "h", key, 3, Hearing::new(1 << 20, 1, 0));
+                incoming.datagram(&mut Seal::new(key).unwrap().beacon(round, 0, 0, 0), from, 0, 0);
+            }
+        }
+        assert!(!incoming.misses_keys && incoming.sources.len() == 2);
+        // Another key of one of them replaces the one before.
+        incoming.add((9, 1), "h", &Key { epoch: 3, secret: [7; 32] }, 1, Hearing::new(1 << 20, 1, 0));
+        assert_eq!(incoming.sources.len(), 2);
+    }
+
+    #[test]
+    fn the_key_of_a_foreign_source_is_asked_for_a_while() {
+        let (mut incoming, from) = (Incoming::default(), SocketAddr::from(([10, 0, 0, 1], 7)));
+        let mut misses = |epoch, now| {
+            let seal = Seal::new(&Key { epoch, secret: [7; 32] }).unwrap();
+            incoming.datagram(&mut seal.beacon(now, 0, 0, 0), from, 0, now);
+            std::mem::take(&mut incoming.misses_keys)
+        };
+        assert!(misses(1, 0) && misses(1, STRANGE - 1) && !misses(1, STRANGE));
+        assert!(misses(2, STRANGE), "the key of another one");
+        assert!(misses(1, STRANGER), "it may have come to belong here");
+        // A flood of keys takes a bounded amount of memory.
+        assert_eq!((10..1000).filter(|epoch| misses(*epoch, STRANGER)).count(), STRANGERS - 2);
+    }
+
+    #[test]
     fn recorded_datagrams_do_not_redirect_reports() {
         let key = Key { epoch: 5, secret: [7; 32] };
         let (mut incoming, seal) = (Incoming::default(), Seal::new(&key).unwrap());
-        incoming.add(9, "h", &key, 3, Hearing::new(1 << 20, 1, 0));
+        incoming.add((9, 1), "h", &key, 3, Hearing::new(1 << 20, 1, 0));
         let (source, stranger) = (SocketAddr::from(([10, 0, 0, 1], 7)), SocketAddr::from(([10, 0, 0, 66], 7)));
         let piece = |number| seal.piece(number, &Piece { index: 0, offset: 0, total: 1, bytes: &[1] });
         let mut reported_to = |datagram: Vec<u8>, from, now| {

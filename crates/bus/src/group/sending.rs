@@ -243,6 +243,11 @@ impl Sending {
         }
     }
 
+    /// Returns true if requested datagrams wait for the share of repairs to grow.
+    pub fn owes_repairs(&self) -> bool {
+        !self.again.is_empty()
+    }
+
     /// Returns the next datagram to send again, if repairs have not taken their share of the rate.
     pub fn take_again(&mut self, now: u64) -> Option<Bytes> {
         let share = (self.window / 2).max(SHARE);
@@ -426,6 +431,7 @@ mod tests {
             repaired += std::iter::from_fn(|| sending.take_again(at * MS)).map(|bytes| cost(bytes.len())).sum::<u64>();
         }
         let rate = sending.window * 1_000_000_000 / sending.round_trip.max(ROUND_TRIP);
+        assert!(sending.owes_repairs());
         assert!(repaired > rate / 4 && repaired < rate * 11 / 20, "{repaired} of {rate}");
     }
 

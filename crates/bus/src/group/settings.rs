@@ -49,10 +49,16 @@ pub enum BadGroup {
     #[error("{0} is the address of one host; a group's is one of 239.0.0.0 to 239.255.255.255, or begins with ff")]
     NoGroup(IpAddr),
     /// Members need a port.
-    #[error("port 0 is none that members can know")]
+    #[error("the port of a multicast group is 1 to 65535, the same on all hosts")]
     NoPort,
+    /// Datagrams would not leave the host.
+    #[error("with ttl = 0 no datagram leaves this host; 1 reaches the hosts on the same network")]
+    NoTtl,
+    /// Addresses of this kind exist once on each network.
+    #[error("the group {0} exists on each network of this host: set `interface` to the name or index of one")]
+    NoInterface(IpAddr),
     /// An IPv4 address cannot name the interface of an IPv6 group.
-    #[error("the interface of an IPv6 group has a name or an index here, no IPv4 address")]
+    #[error("an IPv4 address cannot name the interface of an IPv6 group: set `interface` to its name or index")]
     Version,
     /// Two groups with one address and port would hear each other.
     #[error("two groups have the address {0} and one port")]
@@ -96,6 +102,11 @@ impl GroupSettings {
         GroupSettings { address, port: PORT, interface: None, ttl: 1, topics }
     }
 
+    /// Returns true for the IPv6 groups of one host or one network, as `ff02::7448`. Their addresses need an interface.
+    pub(crate) fn is_of_one_network(&self) -> bool {
+        matches!(self.address, IpAddr::V6(address) if address.is_multicast() && matches!(address.octets()[1] & 15, 1 | 2))
+    }
+
     /// Checks the groups of a node.
     pub fn check(groups: &[GroupSettings]) -> Result<(), BadGroup> {
         for (at, group) in groups.iter().enumerate() {
@@ -104,6 +115,12 @@ impl GroupSettings {
             }
             if group.port == 0 {
                 return Err(BadGroup::NoPort);
+            }
+            if group.ttl == 0 {
+                return Err(BadGroup::NoTtl);
+            }
+            if group.is_of_one_network() && group.interface.is_none() {
+                return Err(BadGroup::NoInterface(group.address));
             }
             if group.address.is_ipv6() && matches!(group.interface, Some(GroupInterface::Address(_))) {
                 return Err(BadGroup::Version);
@@ -133,7 +150,12 @@ mod tests {
     #[test]
     fn addresses_of_hosts_and_groups_given_twice_are_refused() {
         let of = |address: &str| GroupSettings::new(address.parse().unwrap());
-        assert_eq!(GroupSettings::check(&[of("239.255.7.1"), of("ff02::7448")]), Ok(()));
+        assert_eq!(GroupSettings::check(&[of("239.255.7.1"), of("ff15::7448")]), Ok(()));
+        assert_eq!(GroupSettings::check(&[GroupSettings { ttl: 0, ..of("239.1.1.1") }]), Err(BadGroup::NoTtl));
+        let of_network = "ff02::7448".parse().unwrap();
+        assert_eq!(GroupSettings::check(&[GroupSettings::new(of_network)]), Err(BadGroup::NoInterface(of_network)));
+        let by_index = GroupSettings { interface: Some(GroupInterface::Index(1)), ..of("ff02::7448") };
+        assert_eq!(GroupSettings::check(&[by_index]), Ok(()));
         assert_eq!(GroupSettings::check(&[of("10.0.0.1")]), Err(BadGroup::NoGroup("10.0.0.1".parse().unwrap())));
         assert_eq!(GroupSettings::check(&[GroupSettings { port: 0, ..of("239.1.1.1") }]), Err(BadGroup::NoPort));
         let by_address = Some(GroupInterface::Address(Ipv4Addr::LOCALHOST));

@@ -39,12 +39,21 @@ fn index_of(socket: &UdpSocket, interface: &GroupInterface) -> io::Result<Option
     }
 }
 
-fn udp(address: SocketAddr) -> io::Result<UdpSocket> {
+/// Returns a socket at this address, and the index of the group's interface if it has a name or an index.
+fn udp(address: IpAddr, port: u16, group: &GroupSettings) -> io::Result<(UdpSocket, Option<u32>)> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = UdpSocket::from(socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?);
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &address)?;
-    Ok(socket)
+    let index = group.interface.as_ref().map(|interface| index_of(&socket, interface)).transpose()?.flatten();
+    let mut bound = SocketAddr::new(address, port);
+    if let SocketAddr::V6(bound) = &mut bound
+        && group.is_of_one_network()
+    {
+        // The kernel binds such an address with its interface only.
+        bound.set_scope_id(index.unwrap_or(0));
+    }
+    bind(&socket, &bound)?;
+    Ok((socket, index))
 }
 
 impl Socket {
@@ -58,8 +67,7 @@ impl Socket {
 
     /// Opens the socket that gets what all sources send to the group. Returns it with its room in bytes.
     pub fn of_members(group: &GroupSettings) -> io::Result<(Socket, u32)> {
-        let socket = udp(SocketAddr::new(group.address, group.port))?;
-        let index = group.interface.as_ref().map(|interface| index_of(&socket, interface)).transpose()?.flatten();
+        let (socket, index) = udp(group.address, group.port, group)?;
         match (group.address, &group.interface) {
             (IpAddr::V4(address), Some(GroupInterface::Address(own))) => socket.join_multicast_v4(&address, own)?,
             (IpAddr::V4(address), _) => {
@@ -82,8 +90,7 @@ impl Socket {
             Some(GroupInterface::Address(own)) => IpAddr::V4(*own),
             _ => any,
         };
-        let socket = udp(SocketAddr::new(own, 0))?;
-        let index = group.interface.as_ref().map(|interface| index_of(&socket, interface)).transpose()?.flatten();
+        let (socket, index) = udp(own, 0, group)?;
         match (group.address, &group.interface, index) {
             (IpAddr::V4(_), Some(GroupInterface::Address(own)), _) => sockopt::set_ip_multicast_if(&socket, own)?,
             (IpAddr::V4(_), _, Some(index)) => {
@@ -170,5 +177,23 @@ impl Socket {
             each(datagram, meta.addr);
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_of_one_network_is_joined_on_its_interface() {
+        let address = "ff02::7448".parse().unwrap();
+        // The first interface of every network namespace is the loopback.
+        let interface = Some(GroupInterface::Index(1));
+        let group = GroupSettings { port: 0, interface, ..GroupSettings::new(address) };
+        let (members, room) = Socket::of_members(&group).unwrap();
+        assert!(room > 0);
+        let port = members.socket.local_addr().unwrap().port();
+        let source = Socket::of_source(&group).unwrap();
+        assert!(source.send(b"datagram", SocketAddr::new(address, port)));
     }
 }

@@ -37,6 +37,8 @@ const HOLE_PATIENCE: u64 = 2_000_000;
 const GROUP_PATIENCE: u64 = 1_000_000_000;
 /// The longest one, where samples turn out to take that long.
 const GROUP_PATIENCE_MOST: u64 = 4_000_000_000;
+/// Time in ns without such a turn after which the wait falls again, by half.
+const GROUP_PATIENCE_KEPT: u64 = 10_000_000_000;
 /// Wait for the tail of a stream whose process is about to end. It answers requests for 500 ms.
 const ENDING_PATIENCE: u64 = 100_000_000;
 /// Time in ns for which a stream counts as brought by a group after a batch that was.
@@ -70,6 +72,8 @@ pub(crate) struct Inbox {
     by_group: Option<(u64, u64)>,
     /// Wait for the tail of a stream that a group brings, ns.
     group_patience: u64,
+    /// Time of the last change of it.
+    patience_at: u64,
     /// True once the writer has said that its process is about to end.
     ends: bool,
     /// Deadline of the running refetch.
@@ -96,6 +100,7 @@ impl Inbox {
             hole_since: None,
             by_group: None,
             group_patience: GROUP_PATIENCE,
+            patience_at: 0,
             ends: false,
             asked_until: None,
             starved: false,
@@ -141,7 +146,9 @@ impl Inbox {
     pub fn came_by_group(&mut self, next: u64, now: u64, spread: u64) {
         if self.by_group.is_some() && self.begun && next <= self.expected {
             // It was fetched while it was under way.
-            self.group_patience = (2 * self.group_patience).min(GROUP_PATIENCE_MOST);
+            (self.group_patience, self.patience_at) = ((2 * self.group_patience).min(GROUP_PATIENCE_MOST), now);
+        } else if now >= self.patience_at + GROUP_PATIENCE_KEPT {
+            (self.group_patience, self.patience_at) = ((self.group_patience / 2).max(GROUP_PATIENCE), now);
         }
         self.by_group = Some((now + GROUP_MEMORY, spread));
     }
@@ -392,6 +399,11 @@ mod tests {
         }
         inbox.offered(0, 0, 2, 0, &mut out);
         assert_eq!(inbox.next_ask(), Some(GROUP_PATIENCE_MOST));
+        // It has become fast again.
+        for round in 1..=3 {
+            inbox.came_by_group(3, round * GROUP_PATIENCE_KEPT, 0);
+            assert_eq!(inbox.next_ask(), Some([2, 1, 1][round as usize - 1] * GROUP_PATIENCE));
+        }
         // Without batches of a group, the stream is one as before.
         let (mut inbox, mut out) = (begun(true), Vec::new());
         inbox.came_by_group(1, 0, 0);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tampu_bulk::transfers::{TransferCounts, Transfers};
-use tampu_bus::{Participant, connect::Node};
+use tampu_bus::{Participant, connect::Node, group::GroupReport};
 use tampu_event::history::{HistoryReport, HistoryReporter};
 use tampu_log::{
     collector::{
@@ -85,6 +85,7 @@ impl Subjects {
             let (processes, nodes) = node.connections();
             text.family("tampu_node_processes", "gauge", "Processes connected to this host's node.").value(&[], processes);
             text.family("tampu_node_peers", "gauge", "Other hosts' nodes connected to this one.").value(&[], nodes);
+            groups(&mut text, &node.group_reports());
         }
         if let Some(collecting) = &self.collecting {
             collector(&mut text, &collecting.report(), self.sources);
@@ -139,6 +140,22 @@ fn workers(text: &mut Text, role: &str, counts: &[WorkerCount]) {
     text.family("tampu_worker_panics_total", "counter", "Panics of worker threads, each of which is in the log.");
     for count in counts {
         text.value(&[("role", role), ("worker", &count.worker)], count.panics);
+    }
+}
+
+fn groups(text: &mut Text, reports: &[GroupReport]) {
+    type Counter = (&'static str, &'static str, &'static str, fn(&GroupReport) -> u64);
+    let counters: [Counter; 4] = [
+        ("tampu_group_hosts", "gauge", "Other hosts that hear this host in a multicast group.", |report| report.hosts as u64),
+        ("tampu_group_refused_datagrams_total", "counter", "Datagrams that did not open.", |report| report.refused),
+        ("tampu_group_dropped_messages_total", "counter", "Messages of this host that were dropped.", |report| report.dropped),
+        ("tampu_group_repeated_datagrams_total", "counter", "Datagrams that this host sent again.", |report| report.repeated),
+    ];
+    for (name, kind, help, value) in counters {
+        text.family(name, kind, help);
+        for report in reports {
+            text.value(&[("group", &report.group.to_string())], value(report));
+        }
     }
 }
 
