@@ -26,7 +26,9 @@ fn every_route_of_the_console_does_what_the_document_says() {
     });
     let (id, cursor) = (records[0]["id"].as_str().unwrap(), records[0]["cursor"].as_str().unwrap());
     assert_eq!(get(&format!("/log/records/{id}")).json()["record"]["id"], id);
-    assert_eq!(get(&format!("/log/context?at={cursor}")).json()["records"].as_array().unwrap().len(), records.len().min(21));
+    // The hub goes on logging meanwhile, so there may be more records by now.
+    let around = get(&format!("/log/context?at={cursor}")).json();
+    assert!(around["records"].as_array().unwrap().iter().any(|record| record["id"] == id), "{around}");
     assert_eq!(get("/log/chain?stack=none").json()["records"], json!([]));
     assert!(get("/log/histogram?bins=10").json()["total"].as_u64() >= Some(2));
     assert!(get("/log/stat?by=process").json()["rows"][0]["count"].as_u64() >= Some(1));
