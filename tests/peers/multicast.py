@@ -112,7 +112,8 @@ def samples(site, name, size, seconds=3, meanwhile=lambda: None, hosts=OTHERS):
         process.wait()
     share = sent / (wrote["written"] * size)
     print(f"  {name}: {wrote['written'] / wrote['elapsed_s']:.0f} samples of {size} bytes a second, {share:.2f} of them on the wire", flush=True)
-    check(f"{name}: samples were written", wrote["written"] > 20)
+    # A busy machine writes few large ones in this time, and nothing depends on how many.
+    check(f"{name}: samples were written", wrote["written"] >= 3)
     for host, one in zip(hosts, got):
         check(f"{name}: {host} has each, as it was", (one["received"], one["lost"], one["wrong"]) == (wrote["written"], 0, 0))
     return share
