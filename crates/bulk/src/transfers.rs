@@ -58,8 +58,8 @@ pub struct Transfer {
     pub transfer: u64,
     /// Source name of the sender.
     pub source: String,
-    #[serde(skip)]
-    incarnation: Incarnation,
+    /// Incarnation of the sender.
+    pub incarnation: Incarnation,
     /// First 500 characters of the parameter given to `start`.
     pub parameter: String,
     /// Time (UTC) of the account's first report about it.

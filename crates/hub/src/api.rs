@@ -19,6 +19,8 @@
 //! | new matches, pushed | [`push`] |
 //! | WebSockets with the gateway | `gateway` |
 //! | the archive of log records, loggers; what a caller may use of them | `log`; `capabilities` |
+//! | attributes and their history; bulk transfers; the site | `event`; `bulk`; `site` |
+//! | targets of links, and entries that mention them; one range of time in all services | `links`; `timeline` |
 //! | questions to the services of the bus; times of requests | `on_bus`, `when` |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
 
@@ -53,6 +55,7 @@ pub mod access;
 pub mod attachments;
 pub mod book_config;
 pub mod books;
+mod bulk;
 mod bus_place;
 pub mod call;
 mod capabilities;
@@ -61,9 +64,11 @@ pub mod check;
 pub mod checking;
 pub mod drafts;
 pub mod entries;
+mod event;
 mod feeds;
 mod gateway;
 pub mod input;
+mod links;
 mod log;
 pub mod mail;
 mod naming;
@@ -78,8 +83,10 @@ pub mod push;
 mod registrations;
 pub mod searches;
 pub mod signatures;
+mod site;
 pub mod staging;
 pub mod templates;
+mod timeline;
 mod when;
 
 impl Api {

@@ -20,6 +20,9 @@ use tampu_workers::host::host_name;
 
 use crate::clock;
 
+pub mod gather;
+pub mod health;
+
 /// The service that reports a host.
 pub const SERVICE: &str = "site/host";
 

@@ -10,16 +10,16 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use tampu_bus::{clock::discipline, connect::Settings, run_dir::Origin};
-use tampu_hub::{book::settings::BookSettings, certificates::SHORT_LIFE};
+use tampu_hub::{
+    book::settings::BookSettings,
+    certificates::SHORT_LIFE,
+    site::health::{self, Grade},
+};
 use tampu_tls::{CertificateDir, CertificateInfo};
 use tampu_types::{ClockState, Level, Time};
 
 use crate::{
-    commands::{
-        log::stat::sources::describe_spool,
-        site::health::{self, Grade},
-        up::HubArgs,
-    },
+    commands::{log::stat::sources::describe_spool, up::HubArgs},
     context::Context,
     failure::{Failure, Outcome, written},
     measure,
@@ -115,7 +115,7 @@ impl Doctor {
     fn site(&self, context: &Context) -> Result<Vec<Finding>, Failure> {
         let connect = &context.common.connect;
         let participant = connect.join_hub("tampu-doctor")?;
-        let found = health::check(&participant, &context.interrupt).map_err(|error| connect.call_failed(&error))?;
+        let found = health::check(&participant).map_err(|error| connect.call_failed(&error))?;
         let finding = |(check, grade, found, way_out): health::Finding| match grade {
             Grade::Ok => Finding::ok(check, found),
             Grade::Warn => Finding::warn(check, found, way_out),

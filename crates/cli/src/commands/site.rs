@@ -4,6 +4,7 @@ use std::{io::Write, time::Duration};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use tampu_hub::site::gather::{self, Picture};
 use tampu_types::units::parse_duration;
 
 use crate::{
@@ -12,11 +13,7 @@ use crate::{
     output::rows::write_rows,
 };
 
-mod gather;
-pub mod health;
 mod tables;
-
-pub use gather::Picture;
 
 /// Show the hosts of this domain, their processes, topics, readers and links
 ///
@@ -52,8 +49,10 @@ enum Verb {
 impl Site {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-site")?;
-        let picture = Picture::take(&participant, self.needs(), self.interval, &context.interrupt)
-            .map_err(|error| context.common.connect.call_failed(&error))?;
+        let picture = Picture::take(&participant, self.needs(), self.interval, &|time| {
+            context.interrupt.wait(time);
+        })
+        .map_err(|error| context.common.connect.call_failed(&error))?;
         let out = &mut std::io::stdout().lock();
         match self.verb.unwrap_or(Verb::Hosts) {
             Verb::Hosts => self.show(out, &tables::hosts(&picture)),

@@ -18,8 +18,14 @@ pub struct Console {
 
 impl Console {
     pub fn new() -> Console {
+        Console::with("")
+    }
+
+    /// A hub with this configuration.
+    pub fn with(config: &str) -> Console {
         let site = Site::new();
-        let hub = site.hub_of_roles(&[]);
+        let config = site.file("hub.toml", config);
+        let hub = site.hub_of_roles(&["--config", &config]);
         let text = std::fs::read_to_string(site.path("run/local/book.json")).unwrap();
         let place: Value = serde_json::from_str(&text).unwrap();
         let said = |name: &str| place[name].as_str().unwrap().to_owned();
@@ -40,6 +46,15 @@ impl Console {
     #[track_caller]
     pub fn get(&self, path: &str) -> Value {
         serde_json::from_str(&self.text(path)).unwrap()
+    }
+
+    /// Posts JSON, which is accepted.
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) {
+        let request = self.agent.post(format!("{}/api/v1{path}", self.url));
+        let request = request.header("authorization", &format!("Bearer {}", self.token));
+        let mut answer = request.header("content-type", "application/json").send(body.to_string()).unwrap();
+        assert!(answer.status().is_success(), "{}", answer.body_mut().read_to_string().unwrap());
     }
 
     /// Imports records: for each second `a_second` records that share their time.

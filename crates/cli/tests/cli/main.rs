@@ -14,6 +14,7 @@ mod book_summary;
 mod bulk;
 mod certificates;
 mod console_log;
+mod console_site;
 mod documents;
 mod encrypted;
 mod events;

@@ -5,10 +5,10 @@ use serde_json::Value;
 use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 
 use super::{
-    access, attachments, book_config, books,
+    access, attachments, book_config, books, bulk,
     call::{GET, Route},
-    capabilities, check, drafts, entries, feeds, gateway, log, mail, naming, notify, pdf, people, purge, registrations, searches,
-    signatures, templates,
+    capabilities, check, drafts, entries, event, feeds, gateway, links, log, mail, naming, notify, pdf, people, purge,
+    registrations, searches, signatures, site, templates, timeline,
 };
 use crate::http::{
     body::ResponseBody,
@@ -54,6 +54,11 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         gateway::ROUTES,
         capabilities::ROUTES,
         log::ROUTES,
+        event::ROUTES,
+        bulk::ROUTES,
+        site::ROUTES,
+        links::ROUTES,
+        timeline::ROUTES,
         DOCUMENT,
     ];
     of.into_iter().flatten()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tampu_bus::access::Verb;
 
 use self::{
-    counts::{FieldCounts, LogHistogram},
+    counts::FieldCounts,
     loggers::{LevelChange, ProcessLevels},
     shown::{ErrorChain, FoundRecord, LogContext, RecordPage},
 };
@@ -18,6 +18,13 @@ use super::{
 use crate::http::{
     admission::WorkKind,
     route::{Content, Parameter, json_of},
+};
+
+pub(super) use self::{
+    context::by_id,
+    counts::{LogHistogram, histogram_of, round_width},
+    filter::query as conditions,
+    shown::{Clip, ShownRecord},
 };
 
 mod context;
@@ -61,6 +68,8 @@ macro_rules! with_filter {
         ]
     };
 }
+
+pub(super) use with_filter;
 
 /// Routes of log records.
 pub const ROUTES: &[Route] = &[

@@ -19,6 +19,9 @@ use crate::http::problem::Problem;
 /// Time limit for the answer of a service.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Time limit for the answers of all processes.
+pub(super) const OF_PROCESSES: Duration = Duration::from_secs(3);
+
 /// The resource of a service.
 pub(super) fn service(name: &str) -> Resource {
     Resource::Service(name.to_owned())

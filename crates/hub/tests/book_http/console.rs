@@ -38,6 +38,19 @@ fn every_route_of_the_console_does_what_the_document_says() {
     let levels = all.ask(&owner, "POST", "/log/levels", Some(json!({ "name": "nobody", "central": "Debug" }))).json();
     assert!(levels["processes"].as_array().unwrap().iter().all(|process| process["loggers"] == json!([])));
 
+    assert_eq!(get("/event/attributes").json()["total"], 0);
+    assert_eq!(get("/event/tree").json()["children"], json!([]));
+    assert_eq!(get("/event/values?name=a/b/c/d").json()["missing"], json!(["a/b/c/d"]));
+    assert_eq!(get("/event/history?name=a/b/c/d").json()["count"], 0);
+    assert_eq!(get("/event/rows").json()["next"], json!(null));
+    assert_eq!(get("/event/doctor?pattern=*").json(), json!([]));
+    assert_eq!(get("/bulk/running").json()["processes"], json!([]));
+    assert_eq!(get("/bulk/transfers").json()["transfers"], json!([]));
+    all.refused(&owner, "GET", "/bulk/transfers/x", None, 404);
+    assert_eq!(get("/site").json()["hosts"].as_array().unwrap().len(), 1);
+    assert_eq!(get("/mentions?to=run:7").json(), json!([]));
+    assert!(get("/timeline").json()["log"]["total"].as_u64() >= Some(2));
+
     let used = all.used.into_inner();
     let missing: Vec<_> = routes().filter(|route| is_of_console(route.path)).map(|route| route.id).collect();
     let missing: Vec<_> = missing.into_iter().filter(|id| !used.contains(id)).collect();
@@ -63,6 +76,12 @@ fn requests_of_the_console_name_what_is_wrong() {
         ("/log/histogram?every_ns=1&since=1h&until=now", "bad-request", "too many"),
         ("/log/stat?by=colour", "bad-request", "unknown field"),
         ("/log/export?format=docx", "bad-request", "'docx'"),
+        ("/event/values", "bad-request", "1 to 200"),
+        ("/event/values?name=a", "bad-request", "a"),
+        ("/event/history", "bad-request", "missing"),
+        ("/event/rows?after=x", "bad-request", "not a cursor"),
+        ("/mentions?to=x", "bad-request", "x"),
+        ("/timeline?lanes=x", "bad-request", "is no lane"),
         ("/log/export?columns=time", "bad-request", "only csv"),
     ] {
         let said = owner.get(path).is(400);
@@ -90,7 +109,10 @@ fn users_and_guests_see_the_log_where_a_rule_lets_them() {
     // A rule about a user is also about the tokens of this user.
     zoe.get("/log/query").is(200);
     zoe.get("/log/histogram").is(200);
-    for path in ["/log/loggers", "/log/status"] {
+    // A lane that is refused leaves the others.
+    let timeline = zoe.get("/timeline").is(200).json();
+    assert!(timeline["log"].is_object() && timeline["missing"][0]["lane"] == "transfers", "{timeline}");
+    for path in ["/log/loggers", "/log/status", "/event/attributes", "/event/values?name=a/b/c/d", "/bulk/running", "/site"] {
         assert_eq!(zoe.get(path).is(403).problem(), "no-right", "{path}");
     }
     assert_eq!(zoe.post("/log/levels", json!({ "name": "*", "central": "Off" })).is(403).problem(), "no-right");

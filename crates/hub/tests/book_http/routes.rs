@@ -164,6 +164,8 @@ fn every_route_does_what_the_document_says() {
     assert_eq!(edited.header("etag"), "\"1\"");
     ask(&zoe, "POST", "/books/Shift/entries/1/links", json!({ "link": { "kind": "transfer", "target": "a:b" } }));
     assert_eq!(get(&zoe, "/books/Shift/entries/1/links").json().as_array().unwrap().len(), 2);
+    let resolved = get(&zoe, "/books/Shift/entries/1/links/resolved").json();
+    assert!(resolved.as_array().unwrap().iter().all(|link| link["found"] == false && link["why"].is_string()), "{resolved}");
     if tampu_logbook::export::pdf::BUILT_IN {
         assert!(get(&zoe, "/books/Shift/entries/1/pdf?thread=true").bytes.starts_with(b"%PDF-"));
     } else {

@@ -17,6 +17,7 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                     "array" => value.is_array(),
                     "string" => value.is_string(),
                     "integer" => value.is_i64() || value.is_u64(),
+                    "number" => value.is_number(),
                     "boolean" => value.is_boolean(),
                     "null" => value.is_null(),
                     other => panic!("{other}"),
@@ -96,7 +97,7 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                 }
             }
             "enum" | "required" | "description" | "title" | "format" | "default" | "const" | "minItems" | "maxItems"
-            | "minimum" | "maximum" => {}
+            | "minimum" | "maximum" | "uniqueItems" => {}
             other => panic!("{other}"),
         }
     }

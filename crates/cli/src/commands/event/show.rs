@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 use tampu_event::client::Update;
+pub use tampu_hub::event_json::value_as_json as value;
 use tampu_types::event::{AttributeConfig, EventView, Missed, Shape, ValueView};
 
 /// Elements shown on a line.
@@ -58,34 +59,6 @@ fn element(value: &ValueView<'_>, index: usize, config: &AttributeConfig, text: 
         }
         other => drop(other.write_readable_element(index, text)),
     }
-}
-
-/// Returns a value as JSON: a scalar bare, the others as a list of all elements. A number that JSON cannot represent is
-/// text.
-pub fn value(view: &EventView<'_>) -> Json {
-    let Some(value) = view.value else { return Json::Null };
-    let one = |index: usize| match &value {
-        ValueView::String(all) => json!(all.iter().nth(index)),
-        ValueView::Boolean(all) => json!(all.get(index).map(|&byte| byte != 0)),
-        ValueView::Long64(all) => json!(all.get(index)),
-        ValueView::ULong64(all) => json!(all.get(index)),
-        ValueView::Float(all) if all.get(index).is_some_and(f32::is_finite) => json!(all.get(index)),
-        ValueView::Double(all) if all.get(index).is_some_and(f64::is_finite) => json!(all.get(index)),
-        ValueView::Float(_) | ValueView::Double(_) | ValueView::State(_) => {
-            let mut text = String::new();
-            let _ = value.write_element(index, &mut text);
-            json!(text)
-        }
-        ValueView::Encoded { format, data } => json!({"format": format, "bytes": data.len()}),
-        _ => json!(value.number(index).map(|number| number as i64)),
-    };
-    if view.shape == Shape::SCALAR {
-        return one(0);
-    }
-    if let ValueView::String(all) = &value {
-        return json!(all.iter().collect::<Vec<_>>());
-    }
-    Json::Array((0..value.len()).map(one).collect())
 }
 
 /// An event as JSON.

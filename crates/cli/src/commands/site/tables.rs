@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indicatif::DecimalBytes;
 use serde::Serialize;
-use tampu_hub::site::SeenHost;
+use tampu_hub::site::{
+    SeenHost,
+    gather::{self, Picture},
+    health::{is_worth_a_look, milliseconds},
+};
 use tampu_types::Incarnation;
-
-use super::gather::Picture;
 
 /// A row of a table.
 pub trait Row: Serialize {
@@ -96,7 +98,7 @@ impl Row for ProcessRow {
 }
 
 pub fn processes(picture: &Picture) -> Vec<ProcessRow> {
-    let row = |process: &super::gather::Process| ProcessRow {
+    let row = |process: &gather::Process| ProcessRow {
         host: picture.host_of(process),
         source: process.info.source.to_string(),
         incarnation: process.info.incarnation,
@@ -229,11 +231,6 @@ pub fn readers(picture: &Picture, all: bool) -> Vec<ReaderRow> {
     rows
 }
 
-/// Reports if a reader has not kept up. One without acknowledgements is never behind.
-pub fn is_worth_a_look(reader: &tampu_bus::FollowerReport) -> bool {
-    reader.lost > 0 || reader.reliable && (reader.state != "live" || reader.behind > 0)
-}
-
 /// A link between two hosts, as one end sees it.
 #[derive(Debug, Serialize)]
 pub struct LinkRow<'a> {
@@ -275,11 +272,6 @@ pub fn links(picture: &Picture) -> Vec<LinkRow<'_>> {
     rows
 }
 
-/// Writes a time in ns as milliseconds, a longer one as seconds.
-pub fn milliseconds(ns: f64) -> String {
-    if ns.abs() < 1e9 { format!("{:.3} ms", ns / 1e6) } else { format!("{:.1} s", ns / 1e9) }
-}
-
 /// Writes a number of seconds with its largest two units.
 fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
@@ -296,7 +288,7 @@ mod tests {
     use tampu_bus::{FollowerReport, ParticipantState, SourceInfo, WriterReport};
     use tampu_types::SourceName;
 
-    use super::{super::gather::Process, *};
+    use super::{gather::Process, *};
 
     fn reader(number: u32, state: &str, behind: u64, lost: u64) -> FollowerReport {
         FollowerReport { reader: number, state: state.to_owned(), reliable: true, behind, lost, ..FollowerReport::default() }

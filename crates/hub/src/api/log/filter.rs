@@ -6,7 +6,7 @@ use super::super::call::Call;
 use crate::http::problem::Problem;
 
 /// Reads the conditions and the range of a request.
-pub(super) fn query(call: &Call<'_>) -> Result<Query, Problem> {
+pub(in crate::api) fn query(call: &Call<'_>) -> Result<Query, Problem> {
     let (since, until) = call.range()?;
     let mut query = Query { since, until, ..Query::default() };
     for (name, value) in call.query.iter().filter(|(name, value)| TERMS.contains(&name.as_str()) && !value.is_empty()) {

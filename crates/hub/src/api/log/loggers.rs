@@ -12,12 +12,9 @@ use tampu_log::{
 
 use super::super::{
     call::{Answer, Call, ok},
-    on_bus::service,
+    on_bus::{OF_PROCESSES, service},
 };
 use crate::http::problem::Problem;
-
-/// Time limit for the answers of processes.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// The loggers of all processes that answered.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -109,7 +106,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let participant = call.need_on_bus(Verb::Read, &service(control::LEVELS))?;
     let pattern = |name: &str| call.parameter(name).filter(|text| !text.is_empty()).map(str::to_owned);
     let question = Question { source: pattern("source"), name: pattern("name"), ..Question::default() };
-    ok(&shown(control::ask(participant, &question, PATIENCE)?))
+    ok(&shown(control::ask(participant, &question, OF_PROCESSES)?))
 }
 
 pub(super) fn set(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -126,7 +123,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Result<Answer, Problem> {
     }
     let what = format!("{} of {}: {change:?}", name.escape_debug(), source.as_deref().unwrap_or("*").escape_debug());
     let question = Question { source, name: Some(name), set: Some(change), ..Question::default() };
-    let heard = control::ask(participant, &question, PATIENCE)?;
+    let heard = control::ask(participant, &question, OF_PROCESSES)?;
     call.api.bus.access.carried_out(&call.principal(), Verb::Set, &resource, &what);
     ok(&shown(heard))
 }

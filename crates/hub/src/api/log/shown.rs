@@ -182,6 +182,11 @@ impl Clip {
         Ok(Clip(call.parsed("clip")?.unwrap_or(0)))
     }
 
+    /// Cuts texts to this many bytes.
+    pub(in crate::api) fn to(bytes: usize) -> Clip {
+        Clip(bytes)
+    }
+
     /// Returns records as they are shown.
     pub(in crate::api) fn all(self, records: Vec<LogRecord>) -> Vec<ShownRecord> {
         records.into_iter().map(|record| self.one(record)).collect()

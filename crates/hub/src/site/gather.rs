@@ -6,10 +6,9 @@ use std::{
 };
 
 use tampu_bus::{Participant, ParticipantState, SourceInfo, service::CallError};
-use tampu_hub::site::{self, SeenHost};
 use tampu_types::Incarnation;
 
-use crate::interrupt::Interrupt;
+use super::{self as site, SeenHost};
 
 /// Time limit for the answer of a host or a process.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -65,12 +64,12 @@ pub struct Earlier {
 }
 
 impl Picture {
-    /// Asks all hosts and processes; twice if rates are needed.
+    /// Asks all hosts and processes; twice if rates are needed, after `wait` has waited for the interval.
     pub fn take(
         participant: &Participant,
         needs: Needs,
         interval: Duration,
-        interrupt: &Interrupt,
+        wait: &dyn Fn(Duration),
     ) -> Result<Picture, CallError> {
         // Processes that were here before this command are known when their readers are.
         participant.meet_readers(PATIENCE);
@@ -80,7 +79,7 @@ impl Picture {
             return Ok(first);
         }
         let looked = begun.elapsed();
-        interrupt.wait(interval);
+        wait(interval);
         let ago = begun.elapsed() - looked / 2;
         let begun = Instant::now();
         let mut second = Picture::look(participant, needs)?;

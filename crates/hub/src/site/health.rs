@@ -5,14 +5,12 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{FollowerReport, Participant, service::CallError};
-use tampu_hub::site::SeenHost;
-
 use super::{
+    SeenHost,
     gather::{Needs, Picture},
-    tables::{is_worth_a_look, milliseconds},
 };
-use crate::{interrupt::Interrupt, plural::counted};
+use crate::{clock::now, plural::counted};
+use tampu_bus::{FollowerReport, Participant, service::CallError};
 
 mod finding;
 mod spools;
@@ -33,18 +31,19 @@ const NO_SPACE: u64 = 100 << 20;
 const FAR_BEHIND: u64 = 100_000;
 
 /// Looks at the whole site.
-pub fn check(participant: &Participant, interrupt: &Interrupt) -> Result<Vec<Finding>, CallError> {
+pub fn check(participant: &Participant) -> Result<Vec<Finding>, CallError> {
     let needs = Needs { states: true, rates: false, hosts: true, spools: true };
-    let picture = Picture::take(participant, needs, Duration::ZERO, interrupt)?;
+    let picture = Picture::take(participant, needs, Duration::ZERO, &|_| ())?;
     Ok(findings(&picture))
 }
 
-fn findings(picture: &Picture) -> Vec<Finding> {
+/// Returns the findings about a picture of the site.
+pub fn findings(picture: &Picture) -> Vec<Finding> {
     let mut found = hosts(picture);
     found.extend(versions(picture));
     found.extend(clocks(picture));
     found.extend(disks(picture));
-    found.extend(spools::check(&picture.spools, crate::time_expression::now()));
+    found.extend(spools::check(&picture.spools, now()));
     found.extend(processes(picture));
     found.extend(readers(picture));
     found
@@ -200,13 +199,25 @@ fn readers(picture: &Picture) -> Vec<Finding> {
     vec![("readers", Grade::Ok, format!("{} of streams, none far behind, nothing lost", counted(all, "reader")), "")]
 }
 
+/// Reports if a reader has not kept up. One without acknowledgements is never behind.
+pub fn is_worth_a_look(reader: &FollowerReport) -> bool {
+    reader.lost > 0 || reader.reliable && (reader.state != "live" || reader.behind > 0)
+}
+
+/// Writes a time in ns as milliseconds, a longer one as seconds.
+pub fn milliseconds(ns: f64) -> String {
+    if ns.abs() < 1e9 { format!("{:.3} ms", ns / 1e6) } else { format!("{:.1} s", ns / 1e9) }
+}
+
 #[cfg(test)]
 mod tests {
     use tampu_bus::{ParticipantState, SourceInfo, WriterReport};
-    use tampu_hub::site::{DiskReport, HostReport};
     use tampu_types::{Incarnation, SourceName};
 
-    use super::{super::gather::Process, *};
+    use super::{
+        super::{DiskReport, HostReport, gather::Process},
+        *,
+    };
 
     fn host(name: &str, version: &str, offset_ns: i64) -> SeenHost {
         let report = HostReport { host: name.to_owned(), version: version.to_owned(), nodes: 1, ..HostReport::default() };
