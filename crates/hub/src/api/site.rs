@@ -196,8 +196,11 @@ impl SiteHost {
     }
 }
 
+/// Readers, each by its process and number.
+type Readers = BTreeSet<(Option<Incarnation>, u32)>;
+
 fn topics(picture: &Picture) -> Vec<SiteTopic> {
-    let mut topics: BTreeMap<&str, (SiteTopic, BTreeSet<(Option<Incarnation>, u32)>)> = BTreeMap::new();
+    let mut topics: BTreeMap<&str, (SiteTopic, Readers)> = BTreeMap::new();
     for writer in picture.processes.iter().flat_map(|process| &process.state.writers) {
         let (topic, readers) = topics.entry(&writer.topic).or_default();
         topic.partitions.insert(writer.partition.join(","));
@@ -206,7 +209,7 @@ fn topics(picture: &Picture) -> Vec<SiteTopic> {
         topic.bytes += writer.bytes;
         readers.extend(writer.readers.iter().map(|reader| (reader.process, reader.reader)));
     }
-    let whole = |(name, (topic, readers)): (&str, (SiteTopic, BTreeSet<_>))| SiteTopic {
+    let whole = |(name, (topic, readers)): (&str, (SiteTopic, Readers))| SiteTopic {
         topic: name.to_owned(),
         readers: readers.len(),
         ..topic

@@ -67,14 +67,15 @@ struct MissingLane {
     why: String,
 }
 
-/// Returns the entries of a range. The query language knows whole seconds.
+/// Returns the entries of a range. The query language knows whole seconds, so the second of the end is searched as well.
 fn entries_of(call: &Call<'_>, since: Time, until: Time) -> Result<Vec<EntrySummary>, Problem> {
     let seconds = |time: Time| {
         let mut text = String::new();
         time.write_to(&mut text, 0);
         text
     };
-    let found = entries(call, format!("since:{} until:{}", seconds(since), seconds(until)), MOST_ROWS)?;
+    let end = Time(until.0.saturating_add(1_000_000_000));
+    let found = entries(call, format!("since:{} until:{}", seconds(since), seconds(end)), MOST_ROWS)?;
     let within = found.iter().filter(|(entry, _)| entry.date >= since && entry.date < until);
     Ok(within.map(|(entry, snippet)| EntrySummary::of(entry, snippet)).collect())
 }
