@@ -41,7 +41,7 @@ class Hub:
                 break
         else:
             raise SystemExit("the hub ended")
-        # Whatever it says later must not fill the pipe.
+        # Its later lines must not fill the pipe.
         subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
         with open(os.path.join(run, DOMAIN, "book.json"), encoding="utf-8") as file:
             place = json.load(file)

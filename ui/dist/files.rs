@@ -1,20 +1,20 @@
 // Made by ui/scripts/pack.mjs: `make ui`.
 [
     ConsoleFile {
-        path: "assets/index-8bN-iVMo.js",
-        kind: "text/javascript; charset=utf-8",
-        tag: "6c33250bb72979fb",
-        plain: include_bytes!("assets/index-8bN-iVMo.js"),
-        gzip: include_bytes!("assets/index-8bN-iVMo.js.gz"),
-        brotli: include_bytes!("assets/index-8bN-iVMo.js.br"),
-    },
-    ConsoleFile {
         path: "assets/index-C3xjPcEP.css",
         kind: "text/css; charset=utf-8",
         tag: "e0c0f81378bf10d6",
         plain: include_bytes!("assets/index-C3xjPcEP.css"),
         gzip: include_bytes!("assets/index-C3xjPcEP.css.gz"),
         brotli: include_bytes!("assets/index-C3xjPcEP.css.br"),
+    },
+    ConsoleFile {
+        path: "assets/index-DmVaTZ-_.js",
+        kind: "text/javascript; charset=utf-8",
+        tag: "60f190aecc6e27c4",
+        plain: include_bytes!("assets/index-DmVaTZ-_.js"),
+        gzip: include_bytes!("assets/index-DmVaTZ-_.js.gz"),
+        brotli: include_bytes!("assets/index-DmVaTZ-_.js.br"),
     },
     ConsoleFile {
         path: "icon.svg",
@@ -27,7 +27,7 @@
     ConsoleFile {
         path: "index.html",
         kind: "text/html; charset=utf-8",
-        tag: "2022d3f5f04b8eb9",
+        tag: "d51dcad09d9ac292",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
         brotli: include_bytes!("index.html.br"),

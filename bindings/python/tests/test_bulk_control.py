@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import hub as peers
 import pytest
@@ -45,7 +44,7 @@ def test_another_program_opens_and_closes_a_receiver(place):
             assert not control.close()["active"]
             peers.until("the sender has noticed", lambda: not flow.wait_for(1, 0.0))
 
-        # What a close interrupts ends first.
+        # Calls that a close interrupts end first.
         peers.until("it is open", lambda: opened(control))
         taken = in_thread(lambda: [receiver.next(60), receiver.next(60)])
         flow.start(b"cut")
@@ -103,8 +102,14 @@ def test_a_signal_ends_a_send_that_waits(place, waits):
             control = bulk.Control("signalled", timeout=60.0)
             received = in_thread(lambda: whole(receiver))
 
+            looks = []
+
             def sent():
-                return sender.state()["flows"][0]["bytes"]
+                looks.append(sender.state()["flows"][0]["bytes"])
+                return looks[-1]
+
+            def stands():
+                return sent() == looks[-2]
 
             def disturb():
                 peers.until("data flows", sent)
@@ -112,7 +117,7 @@ def test_a_signal_ends_a_send_that_waits(place, waits):
                     control.pause()
                 else:
                     control.pace(1000)
-                peers.until("the call waits", lambda: sent() == (time.sleep(0.1), sent())[1])
+                peers.until("the call waits", stands)
                 os.kill(os.getpid(), signal.SIGUSR1)
 
             with pytest.raises(Signalled), sender.flow("data").transfer(b"") as transfer:

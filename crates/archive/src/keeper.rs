@@ -21,11 +21,7 @@ use tampu_types::{BatchHeader, Incarnation, Time};
 use crate::{
     Fault, News, StreamOffset,
     ids::known::Known,
-    keeper::{
-        budget::{Budget, thread_cpu},
-        partition::Partition,
-        requests::KeeperRequests,
-    },
+    keeper::{budget::Budget, partition::Partition, requests::KeeperRequests},
     local::{
         dirs::{aside_dir, ids_dir, parquet_dir, segments_dir},
         state::ArchiveState,
@@ -96,7 +92,7 @@ fn failed(doing: &str, path: &Path) -> impl Fn(io::Error) -> Stopped {
 
 impl Keeper {
     pub(crate) fn new(shared: Arc<ArchiveState>) -> Keeper {
-        let budget = Budget::new(shared.options.share, Instant::now(), thread_cpu());
+        let budget = Budget::new(shared.options.share, Instant::now(), tampu_workers::thread_cpu());
         let rows = Gathered::new(shared.content);
         Keeper { shared, budget, rows, partitions: Vec::new(), freeing: Vec::new(), freed: None }
     }
@@ -134,7 +130,7 @@ impl Keeper {
     /// Sleeps as the processor share demands; returns an error when the archive closes.
     fn pace(&mut self) -> io::Result<()> {
         let backlog = self.shared.waiting();
-        let due = self.budget.due(Instant::now(), thread_cpu());
+        let due = self.budget.due(Instant::now(), tampu_workers::thread_cpu());
         let mut requests = self.shared.requests();
         let until = Instant::now() + due;
         loop {

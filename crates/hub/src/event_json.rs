@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use tampu_types::event::{EventView, Shape, ValueView};
 
-/// Returns a value as JSON: a scalar bare, the others as a list of all elements. A number that JSON cannot represent is
-/// text.
+/// Returns a value as JSON: a scalar bare, the others as a list of all elements. Numbers that JSON does not know, as
+/// `NaN`, become texts.
 pub fn value_as_json(view: &EventView<'_>) -> Json {
     let Some(value) = view.value else { return Json::Null };
     let one = |index: usize| match &value {

@@ -22,6 +22,7 @@ use crate::clock;
 
 pub mod gather;
 pub mod health;
+pub mod streams;
 
 /// The service that reports a host.
 pub const SERVICE: &str = "site/host";

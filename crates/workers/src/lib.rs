@@ -12,6 +12,7 @@
 //! | numbers of tasks that run at a time, released on drop | [`running`] |
 //! | the signal that ends a search or a task from outside | [`stop`] |
 //! | names of the host and the user | [`host`] |
+//! | processor time of a thread | [`mod@thread_cpu`] |
 //! | SIGPIPE, which would end a program in C | [`sigpipe`] |
 //! | locks that a process which is about to end still holds | [`predecessor`] |
 //!
@@ -43,6 +44,7 @@ pub mod running;
 pub mod sigpipe;
 pub mod stop;
 pub mod thread;
+pub mod thread_cpu;
 
 pub use predecessor::lock_after_predecessor;
 pub use report::{Consequence, PanicReport, WorkerCount, counts, set_reporter};
@@ -50,3 +52,4 @@ pub use running::{Running, RunningGuard};
 pub use sigpipe::SigpipeBlocked;
 pub use stop::{Stop, StopReason};
 pub use thread::{OnPanic, Panicked, WorkerThread, guard};
+pub use thread_cpu::thread_cpu;

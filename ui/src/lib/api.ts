@@ -18,7 +18,7 @@ export interface Caller {
   login: string;
   full_name: string;
   admin: boolean;
-  /** How the caller is known: `guest`, `session`, `owner`, ... */
+  /** The way in which the caller is known: `guest`, `session`, `owner`, ... */
   by: string;
   /** The token of forms, which a change by a session's cookie needs. */
   form?: string;

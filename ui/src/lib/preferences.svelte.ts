@@ -1,4 +1,4 @@
-/** What a person has chosen for this browser. It changes how data looks, never which data is shown. */
+/** Choices of a person for this browser. It changes how data looks, never which data is shown. */
 import type { Zone } from "./time";
 
 export const THEMES = ["light", "dark", "night"] as const;
@@ -24,7 +24,7 @@ function store(name: string, value: string): void {
 class Preferences {
   theme = $state<Theme>(THEMES.find((theme) => theme === stored("theme")) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
   zone = $state<Zone>(stored("zone") === "local" ? "local" : "utc");
-  /** Whether single letters are commands. */
+  /** True if single letters are commands. */
   keys = $state(stored("keys") !== "off");
 
   set(theme: Theme): void {

@@ -8,12 +8,6 @@ use std::time::{Duration, Instant};
 /// Most unused time that the account keeps.
 const SAVED: Duration = Duration::from_secs(1);
 
-/// Returns the CPU time of the calling thread so far.
-pub(crate) fn thread_cpu() -> Duration {
-    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs() as u32)
-}
-
 /// A share of one processor.
 #[derive(Debug)]
 pub(crate) struct Budget {

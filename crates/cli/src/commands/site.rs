@@ -4,7 +4,10 @@ use std::{io::Write, time::Duration};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tampu_hub::site::gather::{self, Picture};
+use tampu_hub::site::{
+    gather::{self, Picture},
+    streams,
+};
 use tampu_types::units::parse_duration;
 
 use crate::{
@@ -57,8 +60,8 @@ impl Site {
         match self.verb.unwrap_or(Verb::Hosts) {
             Verb::Hosts => self.show(out, &tables::hosts(&picture)),
             Verb::Processes => self.show(out, &tables::processes(&picture)),
-            Verb::Topics => self.show(out, &tables::topics(&picture)),
-            Verb::Readers => self.show(out, &tables::readers(&picture, self.json)),
+            Verb::Topics => self.show(out, &streams::topics(&picture, true)),
+            Verb::Readers => self.show(out, &streams::readers(&picture, self.json)),
             Verb::Links => self.show(out, &tables::links(&picture)),
         }?;
         for process in &picture.silent {

@@ -1,12 +1,10 @@
 //! The site: hosts, processes, topics, readers, spools, and findings about them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tampu_bus::access::Verb;
-use tampu_types::{Incarnation, Time};
+use tampu_types::Time;
 
 use super::{
     call::{Answer, Call, GET, Route, ok},
@@ -18,7 +16,8 @@ use crate::{
     site::{
         SERVICE, SeenHost,
         gather::{Needs, Picture},
-        health::{self, Grade, is_worth_a_look},
+        health::{self, Grade},
+        streams::{self, StreamReader, TopicTotals},
     },
 };
 
@@ -41,8 +40,8 @@ struct SiteView {
     time: String,
     hosts: Vec<SiteHost>,
     processes: Vec<SiteProcess>,
-    topics: Vec<SiteTopic>,
-    readers: Vec<SiteReader>,
+    topics: Vec<TopicTotals>,
+    readers: Vec<StreamReader>,
     /// Processes that did not answer.
     silent: Vec<SilentProcess>,
     /// Reports of the nodes' spools (spec/log-spool.md).
@@ -117,34 +116,6 @@ struct SiteProcess {
     waited_ns: String,
 }
 
-/// A topic, with all its streams together.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-struct SiteTopic {
-    topic: String,
-    /// Names of partitions, joined by commas; an empty text is everybody's.
-    partitions: BTreeSet<String>,
-    writers: usize,
-    readers: usize,
-    samples: u64,
-    bytes: u64,
-}
-
-/// A reader of a stream, as its writer sees it.
-#[derive(Debug, Serialize, JsonSchema)]
-struct SiteReader {
-    /// Name of the reading process, in lower case.
-    reader: String,
-    topic: String,
-    writer: String,
-    stream: u32,
-    state: String,
-    reliable: bool,
-    /// Samples sent that it has not acknowledged.
-    behind: u64,
-    /// Samples that it can no longer get.
-    lost: u64,
-}
-
 /// A process that did not answer.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SilentProcess {
@@ -196,47 +167,6 @@ impl SiteHost {
     }
 }
 
-/// Readers, each by its process and number.
-type Readers = BTreeSet<(Option<Incarnation>, u32)>;
-
-fn topics(picture: &Picture) -> Vec<SiteTopic> {
-    let mut topics: BTreeMap<&str, (SiteTopic, Readers)> = BTreeMap::new();
-    for writer in picture.processes.iter().flat_map(|process| &process.state.writers) {
-        let (topic, readers) = topics.entry(&writer.topic).or_default();
-        topic.partitions.insert(writer.partition.join(","));
-        topic.writers += 1;
-        topic.samples += writer.samples;
-        topic.bytes += writer.bytes;
-        readers.extend(writer.readers.iter().map(|reader| (reader.process, reader.reader)));
-    }
-    let whole = |(name, (topic, readers)): (&str, (SiteTopic, Readers))| SiteTopic {
-        topic: name.to_owned(),
-        readers: readers.len(),
-        ..topic
-    };
-    topics.into_iter().map(whole).collect()
-}
-
-fn readers(picture: &Picture, all: bool) -> Vec<SiteReader> {
-    let mut found = Vec::new();
-    for process in &picture.processes {
-        for writer in &process.state.writers {
-            let shown = writer.readers.iter().filter(|reader| all || is_worth_a_look(reader));
-            found.extend(shown.map(|reader| SiteReader {
-                reader: reader.source.clone(),
-                topic: writer.topic.clone(),
-                writer: process.info.source.to_string(),
-                stream: writer.stream,
-                state: reader.state.clone(),
-                reliable: reader.reliable,
-                behind: reader.behind,
-                lost: reader.lost,
-            }));
-        }
-    }
-    found
-}
-
 fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let participant = call.need_on_bus(Verb::Read, &service(SERVICE))?;
     let all = call.flag("all_readers")?;
@@ -266,8 +196,8 @@ fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let view = SiteView {
         time: now().to_rfc3339(),
         processes: picture.processes.iter().map(process).collect(),
-        topics: topics(&picture),
-        readers: readers(&picture, all),
+        topics: streams::topics(&picture, false),
+        readers: streams::readers(&picture, all),
         findings: findings.collect(),
         silent: picture.silent.iter().map(|one| SilentProcess { source: one.source.clone(), why: one.why.clone() }).collect(),
         hosts: picture.hosts.into_iter().map(SiteHost::of).collect(),

@@ -13,8 +13,7 @@ use html5ever::{
     tendril::{StrTendril, TendrilSink},
     tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink},
 };
-use rustix::time::{ClockId, clock_gettime};
-use tampu_workers::Stop;
+use tampu_workers::{Stop, thread_cpu};
 
 /// Elements inside one another.
 pub const MAX_DEPTH: u32 = 256;
@@ -31,14 +30,14 @@ pub fn is_bounded(text: &str, stop: &Stop) -> bool {
     let counts = Rc::new(Counts::default());
     let name = QualName::new(None, ns!(html), local_name!("div"));
     let mut parser = parse_fragment(Sink(counts.clone()), ParseOpts::default(), name, vec![], false);
-    let (begun, mut rest) = (processor_time(), text);
+    let (begun, mut rest) = (thread_cpu(), text);
     while !rest.is_empty() {
         let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end)).unwrap_or(0);
         let (piece, after) = rest.split_at(end);
         parser.process(StrTendril::from_slice(piece));
         if counts.depth.get() > MAX_DEPTH
             || counts.nodes.get() > MAX_NODES
-            || processor_time().saturating_sub(begun) > MAX_TIME
+            || thread_cpu().saturating_sub(begun) > MAX_TIME
             || stop.is_stopped()
         {
             return false;
@@ -46,11 +45,6 @@ pub fn is_bounded(text: &str, stop: &Stop) -> bool {
         rest = after;
     }
     true
-}
-
-/// Processor time of this thread so far.
-fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// The deepest element so far, and how many there are.

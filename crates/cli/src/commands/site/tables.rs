@@ -1,13 +1,12 @@
 //! The tables of `tampu site`: rows made of the picture, for people and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use indicatif::DecimalBytes;
 use serde::Serialize;
 use tampu_hub::site::{
     SeenHost,
     gather::{self, Picture},
-    health::{is_worth_a_look, milliseconds},
+    health::milliseconds,
+    streams::{StreamReader, TopicTotals},
 };
 use tampu_types::Incarnation;
 
@@ -112,22 +111,7 @@ pub fn processes(picture: &Picture) -> Vec<ProcessRow> {
     picture.processes.iter().map(row).collect()
 }
 
-/// A topic, with all its streams together.
-#[derive(Debug, Default, Serialize)]
-pub struct TopicRow {
-    topic: String,
-    /// Partitions, each with its names joined by a comma; an empty one is everybody's.
-    partitions: BTreeSet<String>,
-    writers: usize,
-    /// Readers of different processes and numbers.
-    readers: usize,
-    samples: u64,
-    bytes: u64,
-    samples_per_s: f64,
-    bytes_per_s: f64,
-}
-
-impl Row for TopicRow {
+impl Row for TopicTotals {
     const TITLES: &'static [&'static str] =
         &["topic", ">writers", ">readers", ">samples", ">samples/s", ">bytes/s", "partitions"];
     const NONE: &'static str = "no process writes a topic";
@@ -140,58 +124,14 @@ impl Row for TopicRow {
             self.writers.to_string(),
             self.readers.to_string(),
             self.samples.to_string(),
-            format!("{:.0}", self.samples_per_s),
-            DecimalBytes(self.bytes_per_s as u64).to_string(),
+            format!("{:.0}", self.samples_per_s.unwrap_or_default()),
+            DecimalBytes(self.bytes_per_s.unwrap_or_default() as u64).to_string(),
             partitions.join(" "),
         ]
     }
 }
 
-/// Readers of a topic: their processes, and their numbers there.
-type Readers = BTreeSet<(Option<Incarnation>, u32)>;
-
-pub fn topics(picture: &Picture) -> Vec<TopicRow> {
-    let mut topics: BTreeMap<&str, (TopicRow, Readers)> = BTreeMap::new();
-    for process in &picture.processes {
-        for writer in &process.state.writers {
-            let (row, readers) = topics.entry(&writer.topic).or_default();
-            row.partitions.insert(writer.partition.join(","));
-            row.writers += 1;
-            row.samples += writer.samples;
-            row.bytes += writer.bytes;
-            let rate = picture.rate(process.info.incarnation, writer.stream, writer.samples, writer.bytes);
-            let (samples, bytes) = rate.unwrap_or_default();
-            row.samples_per_s += samples;
-            row.bytes_per_s += bytes;
-            readers.extend(writer.readers.iter().map(|reader| (reader.process, reader.reader)));
-        }
-    }
-    let row = |(topic, (row, readers)): (&str, (TopicRow, Readers))| TopicRow {
-        topic: topic.to_owned(),
-        readers: readers.len(),
-        ..row
-    };
-    topics.into_iter().map(row).collect()
-}
-
-/// A reader of one stream, as the stream's writer sees it.
-#[derive(Debug, Serialize)]
-pub struct ReaderRow {
-    /// Name of the reading process, in lower case.
-    reader: String,
-    process: Option<Incarnation>,
-    topic: String,
-    writer: String,
-    stream: u32,
-    state: String,
-    reliable: bool,
-    /// Samples sent that it has not acknowledged.
-    behind: u64,
-    /// Samples that it can no longer get.
-    lost: u64,
-}
-
-impl Row for ReaderRow {
+impl Row for StreamReader {
     const TITLES: &'static [&'static str] = &["reader", "topic", "writer", "state", ">behind", ">lost"];
     const NONE: &'static str = "no reader is behind, and none has lost anything";
 
@@ -206,29 +146,6 @@ impl Row for ReaderRow {
             self.lost.to_string(),
         ]
     }
-}
-
-/// Returns the readers that are behind or lost something, or all.
-pub fn readers(picture: &Picture, all: bool) -> Vec<ReaderRow> {
-    let mut rows = Vec::new();
-    for process in &picture.processes {
-        for writer in &process.state.writers {
-            let shown = writer.readers.iter().filter(|reader| all || is_worth_a_look(reader));
-            rows.extend(shown.map(|reader| ReaderRow {
-                reader: reader.source.clone(),
-                process: reader.process,
-                topic: writer.topic.clone(),
-                writer: process.info.source.to_string(),
-                stream: writer.stream,
-                state: reader.state.clone(),
-                reliable: reader.reliable,
-                behind: reader.behind,
-                lost: reader.lost,
-            }));
-        }
-    }
-    rows.sort_by(|a, b| (&a.reader, &a.topic, &a.writer).cmp(&(&b.reader, &b.topic, &b.writer)));
-    rows
 }
 
 /// A link between two hosts, as one end sees it.
@@ -285,47 +202,13 @@ fn span(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tampu_bus::{FollowerReport, ParticipantState, SourceInfo, WriterReport};
-    use tampu_types::SourceName;
-
-    use super::{gather::Process, *};
-
-    fn reader(number: u32, state: &str, behind: u64, lost: u64) -> FollowerReport {
-        FollowerReport { reader: number, state: state.to_owned(), reliable: true, behind, lost, ..FollowerReport::default() }
-    }
-
-    fn picture() -> Picture {
-        let writer = |partition: &[&str], readers| WriterReport {
-            topic: "log/info".to_owned(),
-            partition: partition.iter().map(|&name| name.to_owned()).collect(),
-            samples: 5,
-            readers,
-            ..WriterReport::default()
-        };
-        let writers = vec![
-            writer(&[], vec![reader(1, "live", 0, 0), reader(2, "lagging", 4, 0)]),
-            writer(&["operator"], vec![reader(1, "live", 0, 3)]),
-        ];
-        let info = SourceInfo { source: SourceName::new("DV01").unwrap(), incarnation: Incarnation::default() };
-        let state = ParticipantState { writers, ..ParticipantState::default() };
-        Picture { processes: vec![Process { info, host: Some("control".to_owned()), state }], ..Picture::default() }
-    }
+    use super::*;
 
     #[test]
-    fn a_topic_has_all_its_streams_and_each_reader_once() {
-        let picture = picture();
-        let rows = topics(&picture);
-        assert_eq!(rows.len(), 1);
-        assert_eq!((rows[0].writers, rows[0].readers, rows[0].samples), (2, 2, 10));
-        assert_eq!(rows[0].cells().last().unwrap(), "everybody operator");
-    }
-
-    #[test]
-    fn readers_that_keep_up_are_not_in_the_way() {
-        let picture = picture();
-        let shown: Vec<(u64, u64)> = readers(&picture, false).iter().map(|row| (row.behind, row.lost)).collect();
-        assert_eq!(shown, [(4, 0), (0, 3)]);
-        assert_eq!(readers(&picture, true).len(), 3);
+    fn partitions_without_a_name_are_everybodys() {
+        let partitions = [String::new(), "operator".to_owned()].into();
+        let row = TopicTotals { partitions, ..TopicTotals::default() };
+        assert_eq!(row.cells().last().unwrap(), "everybody operator");
     }
 
     #[test]
