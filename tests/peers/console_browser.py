@@ -6,22 +6,16 @@ come; a hub that is restarted; hostile texts; a slow browser; keys; themes; a ph
 """
 
 import json
-import os
 import pathlib
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 
+from console_page import Console, PASSWORD, console_site
 from console_proxy import Proxy
-from hub import Place, check, until
-from playwright.sync_api import expect, sync_playwright
+from hub import check, until
+from playwright.sync_api import expect
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PASSWORD = "correct horse battery"
-# A page that is not the hub's own, as `built` makes it, may not speak to this host otherwise.
-ARGUMENTS = ["--no-sandbox", *(["--disable-features=LocalNetworkAccessChecks"] if os.environ.get("TAMPU_UI_DIST") else [])]
 # The first row that is whole in sight: its message, and its distance from the upper edge.
 LOOK = "(box) => { const top = box.getBoundingClientRect().top; return [...box.querySelectorAll('[role=option]')].map((row) => [row.querySelector('.message').textContent, row.getBoundingClientRect().top - top]).find(([, at]) => at > 0); }"
 HOSTILE = [
@@ -33,65 +27,6 @@ HOSTILE = [
     "=HYPERLINK(1)",
     "x" * 50_000,
 ]
-
-
-def built(route):
-    """Serves the files of a directory in place of those in the program, for work on the pages: TAMPU_UI_DIST=ui/dist."""
-    path = route.request.url.split("?")[0].split("/", 3)[3]
-    name = path[path.index("assets/"):] if "assets/" in path else "icon.svg" if path.endswith("icon.svg") else "index.html"
-    policy = re.search(r'POLICY: &str = "(.*?)";', (ROOT / "crates/hub/src/console.rs").read_text(encoding="utf-8"), re.DOTALL)
-    headers = {"content-security-policy": re.sub(r"\\\n\s*", "", policy.group(1))}
-    route.fulfill(path=ROOT / os.environ["TAMPU_UI_DIST"] / name, headers={**headers, "content-type": {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}[name.rsplit(".", 1)[1]]})
-
-
-class Console:
-    """A page of the console, and what a person does with it."""
-
-    def __init__(self, browser, site, **options):
-        self.site = site
-        self.context = browser.new_context(**options)
-        if os.environ.get("TAMPU_UI_DIST"):
-            self.context.route(re.compile(r"^http://[^/]*(/observatory)?/(log|site|icon.svg|assets/[^/]*)?(\?.*)?$"), built)
-        self.page = self.context.new_page()
-        self.faults = []
-        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-
-    def log_in(self):
-        self.page.goto(self.site)
-        self.page.get_by_label("Login").fill("zoe")
-        self.page.get_by_label("Password").fill(PASSWORD)
-        self.page.get_by_role("button", name="Log in").click()
-        expect(self.page.get_by_role("listbox", name="Log records")).to_be_visible(timeout=30000)
-
-    def filter(self, line):
-        field = self.page.get_by_role("combobox", name="Filter")
-        field.fill(line)
-        self.page.keyboard.press("Escape")
-        self.page.get_by_role("button", name="Show", exact=True).click()
-
-    def rows(self):
-        """All rows of the window, as the file that the page makes of them."""
-        with self.page.expect_download() as download:
-            self.page.get_by_label("Download").select_option("json")
-        lines = pathlib.Path(download.value.path()).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-
-    def messages(self):
-        return [row.get("message", "LOSS") for row in self.rows()]
-
-    def status(self, text, seconds=60):
-        expect(self.page.locator(".state .status")).to_contain_text(re.compile(text), timeout=seconds * 1000)
-
-    def shows(self, count, seconds=60):
-        expect(self.page.locator(".state > span").nth(1)).to_have_text("1 row" if count == 1 else f"{count} rows", timeout=seconds * 1000)
-
-    def axe(self, what):
-        self.page.evaluate((ROOT / "ui/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run(document).then((result) => result.violations.map((one) => [one.id, one.nodes.map((node) => [node.html.slice(0, 200), node.failureSummary])]))")
-        for rule, nodes in found:
-            print(f"  axe: {rule}: {nodes[:3]}")
-        check(f"axe finds nothing: {what}", found == [])
 
 
 def send(place, process, texts, *arguments):
@@ -369,38 +304,24 @@ def proxied(browser, port):
 
 
 def main():
-    subprocess.run([str(ROOT / "scripts" / "need.sh"), "node", "chromium"], check=True)
-    if not (ROOT / "ui/node_modules/axe-core").is_dir():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=ROOT / "ui", check=True)
-    place = Place("console")
-    try:
-        hub = place.up("--book-listen", "127.0.0.1:0")
-        book = until("the address", lambda: next(pathlib.Path(place.directory).rglob("book.json"), None))
-        site = json.loads(book.read_text(encoding="utf-8"))["url"] + "/"
+    with console_site("console") as (place, hub, site, browser):
         port = int(site.rstrip("/").rsplit(":", 1)[1])
-        place.run("book", "users", "add", "zoe", "--full-name", "Zoe Miller", "--admin", input=f"{PASSWORD}\n")
         for verb in ["query", "read"]:
             place.run("access", "allow", "user:*", verb, "log/**", "--reason", "operators look")
-        with sync_playwright() as playwright:
-            program = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-            logins(browser, site)
-            console = Console(browser, site, viewport={"width": 1400, "height": 900})
-            archive_and_live(place, console)
-            reading(place, console)
-            pausing(place, console)
-            filters(place, console)
-            keys(console)
-            hostile(place, console)
-            looks(browser, site, console)
-            proxied(browser, port)
-            site_view(place, console)
-            check(f"no faults in the page: {console.faults}", console.faults == [])
-            hub = restart(place, hub, console, port)
-            slow(place, console)
-            browser.close()
-    finally:
-        place.close()
+        logins(browser, site)
+        console = Console(browser, site, viewport={"width": 1400, "height": 900})
+        archive_and_live(place, console)
+        reading(place, console)
+        pausing(place, console)
+        filters(place, console)
+        keys(console)
+        hostile(place, console)
+        looks(browser, site, console)
+        proxied(browser, port)
+        site_view(place, console)
+        check(f"no faults in the page: {console.faults}", console.faults == [])
+        hub = restart(place, hub, console, port)
+        slow(place, console)
     print("passed")
 
 

@@ -1,20 +1,28 @@
 // Made by ui/scripts/pack.mjs: `make ui`.
 [
     ConsoleFile {
-        path: "assets/index-C3xjPcEP.css",
-        kind: "text/css; charset=utf-8",
-        tag: "e0c0f81378bf10d6",
-        plain: include_bytes!("assets/index-C3xjPcEP.css"),
-        gzip: include_bytes!("assets/index-C3xjPcEP.css.gz"),
-        brotli: include_bytes!("assets/index-C3xjPcEP.css.br"),
+        path: "assets/SiteView-Ci2u-782.js",
+        kind: "text/javascript; charset=utf-8",
+        tag: "22c103916d218433",
+        plain: include_bytes!("assets/SiteView-Ci2u-782.js"),
+        gzip: include_bytes!("assets/SiteView-Ci2u-782.js.gz"),
+        brotli: include_bytes!("assets/SiteView-Ci2u-782.js.br"),
     },
     ConsoleFile {
-        path: "assets/index-DmVaTZ-_.js",
+        path: "assets/index-Bz_edYgO.css",
+        kind: "text/css; charset=utf-8",
+        tag: "49d56563976cca81",
+        plain: include_bytes!("assets/index-Bz_edYgO.css"),
+        gzip: include_bytes!("assets/index-Bz_edYgO.css.gz"),
+        brotli: include_bytes!("assets/index-Bz_edYgO.css.br"),
+    },
+    ConsoleFile {
+        path: "assets/index-C7lht2FP.js",
         kind: "text/javascript; charset=utf-8",
-        tag: "60f190aecc6e27c4",
-        plain: include_bytes!("assets/index-DmVaTZ-_.js"),
-        gzip: include_bytes!("assets/index-DmVaTZ-_.js.gz"),
-        brotli: include_bytes!("assets/index-DmVaTZ-_.js.br"),
+        tag: "dd1584d65e9bf75f",
+        plain: include_bytes!("assets/index-C7lht2FP.js"),
+        gzip: include_bytes!("assets/index-C7lht2FP.js.gz"),
+        brotli: include_bytes!("assets/index-C7lht2FP.js.br"),
     },
     ConsoleFile {
         path: "icon.svg",
@@ -27,7 +35,7 @@
     ConsoleFile {
         path: "index.html",
         kind: "text/html; charset=utf-8",
-        tag: "d51dcad09d9ac292",
+        tag: "bf82b003ffb3bf70",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
         brotli: include_bytes!("index.html.br"),

@@ -5,6 +5,8 @@ export const TEXT = {
   views: "Views",
   view: { log: "Log", site: "Site" },
   logbook: "Logbook",
+  stale: "This part of the console could not be loaded.",
+  reload: "Load the page again",
   domain: (domain: string) => `domain ${domain}`,
   theme: { label: "Theme", light: "Light", dark: "Dark", night: "Night" },
   zone: { label: "Times in", utc: "UTC", local: "local time" },
@@ -129,6 +131,8 @@ export const TEXT = {
     ["x", "Without the source of the selected row"],
     ["c", "The records around the selected one, without the filter"],
     ["y", "Copy the selected record as text"],
+  ],
+  keysOfAll: [
     ["u", "UTC, or local time"],
     ["?", "This page"],
   ],

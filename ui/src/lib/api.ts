@@ -24,9 +24,21 @@ export interface Caller {
   form?: string;
 }
 
+/** The rights of the caller beside logbooks. */
+export interface Capabilities {
+  log: boolean;
+  levels: boolean;
+  set_levels: boolean;
+  event: boolean;
+  history: boolean;
+  bulk: boolean;
+  site: boolean;
+  gateway: boolean;
+}
+
 let form: string | undefined;
 
-async function request(method: string, path: string, body?: unknown): Promise<Response> {
+async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
@@ -34,13 +46,29 @@ async function request(method: string, path: string, body?: unknown): Promise<Re
   if (method !== "GET" && form !== undefined) {
     headers["X-Tampu-Form"] = form;
   }
-  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }), ...(signal ? { signal } : {}) };
   const response = await fetch(new URL(`api/v1/${path}`, BASE), init);
   if (!response.ok) {
     const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string };
     throw new Problem(response.status, said.type ?? "", said.detail ?? `${response.status} ${response.statusText}`, said.way_out ?? "");
   }
   return response;
+}
+
+/** Reads a JSON answer. Parameters without a value are left out; a list repeats its parameter. */
+export async function read<T>(path: string, parameters: Record<string, string | readonly string[] | undefined> = {}, signal?: AbortSignal): Promise<T> {
+  const asked = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    for (const one of typeof value === "string" ? [value] : (value ?? [])) {
+      asked.append(name, one);
+    }
+  }
+  const query = asked.toString();
+  return (await (await request("GET", query === "" ? path : `${path}?${query}`, undefined, signal)).json()) as T;
+}
+
+export function capabilities(): Promise<Capabilities> {
+  return read("capabilities");
 }
 
 export async function whoami(): Promise<Caller> {

@@ -1,0 +1,104 @@
+"""What the tests of the console share: a hub with a user, a browser, and a page with what a person does with it.
+
+The browser is Debian's Chromium, driven by Playwright. TAMPU_UI_DIST=ui/dist takes the pages from a directory in place
+of those in the program.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from hub import Place, check, until
+from playwright.sync_api import expect, sync_playwright
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PASSWORD = "correct horse battery"
+# A page that is not the hub's own, as `built` makes it, may not speak to this host otherwise.
+ARGUMENTS = ["--no-sandbox", *(["--disable-features=LocalNetworkAccessChecks"] if os.environ.get("TAMPU_UI_DIST") else [])]
+# The views that have an address, as the sources of the console name them.
+VIEWS = re.findall(r'"([a-z]+)"', re.search(r"VIEWS = \[(.*?)\]", (ROOT / "ui/src/lib/address.svelte.ts").read_text(encoding="utf-8")).group(1))
+PAGES = re.compile(rf"^http://[^/]*(/observatory)?/({'|'.join(VIEWS)}|icon.svg|assets/[^/]*)?(\?.*)?$")
+
+
+def built(route):
+    """Serves the files of a directory in place of those in the program, for work on the pages: TAMPU_UI_DIST=ui/dist."""
+    path = route.request.url.split("?")[0].split("/", 3)[3]
+    name = path[path.index("assets/"):] if "assets/" in path else "icon.svg" if path.endswith("icon.svg") else "index.html"
+    policy = re.search(r'POLICY: &str = "(.*?)";', (ROOT / "crates/hub/src/console.rs").read_text(encoding="utf-8"), re.DOTALL)
+    headers = {"content-security-policy": re.sub(r"\\\n\s*", "", policy.group(1))}
+    route.fulfill(path=ROOT / os.environ["TAMPU_UI_DIST"] / name, headers={**headers, "content-type": {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}[name.rsplit(".", 1)[1]]})
+
+
+class Console:
+    """A page of the console, and what a person does with it."""
+
+    def __init__(self, browser, site, **options):
+        self.site = site
+        self.context = browser.new_context(**options)
+        if os.environ.get("TAMPU_UI_DIST"):
+            self.context.route(PAGES, built)
+        self.page = self.context.new_page()
+        self.faults = []
+        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+
+    def log_in(self):
+        self.page.goto(self.site)
+        self.page.get_by_label("Login").fill("zoe")
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Log in").click()
+        expect(self.page.get_by_role("listbox", name="Log records")).to_be_visible(timeout=30000)
+
+    def filter(self, line):
+        field = self.page.get_by_role("combobox", name="Filter")
+        field.fill(line)
+        self.page.keyboard.press("Escape")
+        self.page.get_by_role("button", name="Show", exact=True).click()
+
+    def rows(self):
+        """All rows of the window, as the file that the page makes of them."""
+        with self.page.expect_download() as download:
+            self.page.get_by_label("Download").select_option("json")
+        lines = pathlib.Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def messages(self):
+        return [row.get("message", "LOSS") for row in self.rows()]
+
+    def status(self, text, seconds=60):
+        expect(self.page.locator(".state .status")).to_contain_text(re.compile(text), timeout=seconds * 1000)
+
+    def shows(self, count, seconds=60):
+        expect(self.page.locator(".state > span").nth(1)).to_have_text("1 row" if count == 1 else f"{count} rows", timeout=seconds * 1000)
+
+    def axe(self, what):
+        self.page.evaluate((ROOT / "ui/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run(document).then((result) => result.violations.map((one) => [one.id, one.nodes.map((node) => [node.html.slice(0, 200), node.failureSummary])]))")
+        for rule, nodes in found:
+            print(f"  axe: {rule}: {nodes[:3]}")
+        check(f"axe finds nothing: {what}", found == [])
+
+
+@contextlib.contextmanager
+def console_site(domain):
+    """A hub whose logbook has the user zoe, and a browser: gives the place, the hub, the address and the browser."""
+    subprocess.run([str(ROOT / "scripts" / "need.sh"), "node", "chromium"], check=True)
+    if not (ROOT / "ui/node_modules/axe-core").is_dir():
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=ROOT / "ui", check=True)
+    place = Place(domain)
+    try:
+        hub = place.up("--book-listen", "127.0.0.1:0")
+        book = until("the address", lambda: next(pathlib.Path(place.directory).rglob("book.json"), None))
+        site = json.loads(book.read_text(encoding="utf-8"))["url"] + "/"
+        place.run("book", "users", "add", "zoe", "--full-name", "Zoe Miller", "--admin", input=f"{PASSWORD}\n")
+        with sync_playwright() as playwright:
+            program = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+            yield place, hub, site, browser
+            browser.close()
+    finally:
+        place.close()
