@@ -19,8 +19,13 @@ BODIES = {
     "setPassword": {"password": "a good password"}, "bindUser": {"method": "sso"}, "renameBook": {"name": "Renamed"}, "undeleteBook": {}, "purgeBook": {"reason": "x"},
     "purgeEntry": {"reason": "x"}, "addRule": {"effect": "allow", "who": "guest", "may": ["read"], "what": "book/B"}, "putConfig": {"text": "Theme = default"}, "restoreConfig": {},
     "testMail": {"to": "x@example.org"}, "addNotifyRule": {"query": "x"}, "setQuietHours": {"from": "22:00", "to": "06:00"},
+    "setLevels": {"name": "*", "central": "Off"},
     "editEntries": [{"id": 1, "revision": 0, "text": "x", "attributes": {"Author": "x"}}], "signEntry": {"meaning": "author", "revision": 0},
 }
+# Queries without which a route does not come to the question of rights.
+QUERIES = {"attach": "?name=x", "search": "?q=secret&text=true", "exportSearch": "?q=secret&format=json", "dropToken": "?login=writer", "endSessions": "?login=writer",
+           "attributeHistory": "?name=site/family/member/attribute", "keptEvents": "?name=site/family/member/attribute", "currentValues": "?name=site/family/member/attribute",
+           "explainEvents": "?pattern=*", "logChain": "?stack=1", "logContext": "?at=now", "mentions": "?to=run:1", "timeline": "?since=1h"}
 # Tokens with fewer rights or logbooks than their user.
 NARROW = {"read only", "another book"}
 # Changes that the logbook's administrator may make, and that the test does not need.
@@ -31,15 +36,19 @@ ADMIN = {"listUsers", "getUser", "addUser", "dropUser", "changeUser", "setPasswo
          "listDeletedBooks", "undeleteBook", "purgeBook"}
 BOOK_ADMIN = {"putBook", "setAccess", "getAccess", "getConfig", "putConfig", "listConfigChanges", "getConfigChange", "restoreConfig", "purgeEntry", "verifySignatures"}
 WRITES = {"postEntry", "editEntry", "editEntries", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate"}
-READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLooks", "getLock", "unlock", "getSigning", "signEntry", "listTemplates", "getTemplate", "getEntryPdf"}
+READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLooks", "getLock", "unlock", "getSigning", "signEntry", "listTemplates", "getTemplate", "getEntryPdf", "resolveLinks"}
+# Logs, attributes, transfers and the state of the site: nobody but the owner has them without a rule of the site.
+OF_SITE = {"queryLog", "showRecord", "logContext", "logChain", "logHistogram", "logStat", "exportLog", "listLoggers", "setLevels", "logStatus", "listAttributes", "attributeTree",
+           "currentValues", "attributeHistory", "keptEvents", "explainEvents", "runningTransfers", "listTransfers", "showTransfer", "showSite"}
 # Things of the caller's own. Those about a user are the user's, or an administrator's.
 OWN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "endSessions", "changePassword"}
 OF_USER = {"listNotifyRules", "addNotifyRule", "removeNotifyRule", "testNotifyRule", "setQuietHours", "dropQuietHours"}
 SENDS = {"upload", "dropUpload"}
-OPEN = {"whoami", "gateway", "explainRights", "openapi", "search", "exportSearch", "atomFeed", "calendar", "listBooks", "login", "beginOwner"}
+OPEN = {"whoami", "gateway", "explainRights", "openapi", "search", "exportSearch", "atomFeed", "calendar", "listBooks", "login", "beginOwner",
+        "capabilities", "timeline", "mentions"}
 # Streams are read by `ends`; a logout is about the cookie of the request.
 LEFT = {"streamSearch", "logout"}
-KNOWN = ADMIN | BOOK_ADMIN | WRITES | READS | OWN | OF_USER | SENDS | OPEN | LEFT
+KNOWN = ADMIN | BOOK_ADMIN | WRITES | READS | OF_SITE | OWN | OF_USER | SENDS | OPEN | LEFT
 
 
 def main():
@@ -77,7 +86,7 @@ def main():
                 body = BODIES.get(name, b"x" if name in ("attach", "upload", "check") else None)
                 if caller == "boss" and name in SPARED:
                     continue
-                real += {"attach": "?name=x", "search": "?q=secret&text=true", "exportSearch": "?q=secret&format=json", "dropToken": "?login=writer", "endSessions": "?login=writer"}.get(name, "")
+                real += QUERIES.get(name, "")
                 answer = site.ask(real, body, method.upper(), token=token, headers={"If-Match": "*"})
                 if answer.status >= 500 and answer.status != 501 or not right(caller, name, answer):
                     wrong.append((name, answer.status))
@@ -103,7 +112,7 @@ def right(caller, name, answer):
         # Without a text to search for, the calendar and the feed say so.
         free = name in OPEN
         return not secret and (refused or free) and (caller == "guest" or answer.status == 401 or name in ("openapi", "login"))
-    if name in ADMIN:
+    if name in ADMIN | OF_SITE:
         return denied
     if name in OWN | OF_USER and caller in NARROW:
         return answer.status == 403
@@ -193,7 +202,7 @@ def narrow(site, routes):
             # The id of a token, and of a signed entry.
             given = {**values, "id": before[1][0] if "tokens" in path else held}
             body = BODIES.get(name, b"x" if name in ("upload", "check") else None)
-            answer = site.ask(path.format(**given), body, method.upper(), token=token, headers={"If-Match": "*"})
+            answer = site.ask(path.format(**given) + (QUERIES.get(name, "") if name in OF_SITE else ""), body, method.upper(), token=token, headers={"If-Match": "*"})
             tried += 1
             refused = answer.status == 403
             if answer.status >= 500 and answer.status != 501 or any(secret in answer.body for secret in secrets) or b"Qhidden" in answer.body and caller != "read only":
