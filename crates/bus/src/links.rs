@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use tampu_types::{Domain, Incarnation, SourceName, TopicName, name::unescape};
 use crate::{
     access::{HostTopics, Verb, count_refusal},
     clock::{Clock, Gate},
-    engine::{Class, Engine, EngineError, Outlet, UNPROVED},
+    engine::{Answer, Class, Engine, EngineError, Outlet, UNPROVED},
     group::ways::{self, Ways, WaysFile},
     wire::keys::Keys,
 };
@@ -123,6 +124,21 @@ impl Links {
             }
         };
         outlet.send(Bytes::from(message))
+    }
+
+    /// Waits until what was sent and announced has arrived at the node, or the timeout. The end of a question that nobody
+    /// answers comes back from the node, and the question was sent behind it.
+    pub fn await_sending(&self, timeout: Duration) {
+        let ended = Arc::new(Gate::default());
+        let (seen, ends) = (ended.openings(), ended.clone());
+        let answers = Box::new(move |answer| {
+            if !matches!(answer, Answer::Part(_)) {
+                ends.open();
+            }
+        });
+        if self.engine.ask(&self.keys.unanswered(), Bytes::new(), timeout, answers).is_ok() {
+            self.clock.wait(&ended, seen, self.clock.monotonic() + timeout.as_nanos() as u64);
+        }
     }
 
     /// Returns the host chunk in the keys of a participant.

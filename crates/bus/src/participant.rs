@@ -93,6 +93,9 @@ struct Remote {
     process_returned: u64,
 }
 
+/// Longest wait until the node knows of a reader.
+const ANNOUNCED: Duration = Duration::from_millis(200);
+
 pub(crate) struct Shared {
     pub links: Arc<Links>,
     tuning: Tuning,
@@ -158,7 +161,7 @@ impl Participant {
         let participant = Participant { _leave: Arc::new(Leave(shared.clone())), shared };
         if participant.shared.links.engine.connected() == Connected::Hub {
             let qos = ReaderQos { history: History::Last(1), ..ReaderQos::default() };
-            let reader = participant.reader(&TopicFilter::new(SITE_QOS)?, &PartitionFilter::All, qos)?;
+            let reader = participant.announced_reader(&TopicFilter::new(SITE_QOS)?, &PartitionFilter::All, qos)?;
             participant.shared.tuning.read_with(reader);
         }
         Ok(participant)
@@ -256,7 +259,21 @@ impl Participant {
     }
 
     /// Opens a reader of all streams under a pattern, of some partitions.
+    ///
+    /// When it returns, the node knows of it, unless the node hangs for 200 ms: whoever joins later is told of it, and it
+    /// gets their streams from the first sample.
     pub fn reader(&self, topics: &TopicFilter, partitions: &PartitionFilter, qos: ReaderQos) -> Result<Reader, BusError> {
+        let reader = self.announced_reader(topics, partitions, qos)?;
+        let links = &self.shared.links;
+        // A simulated clock stands still meanwhile.
+        if links.clock.is_the_host_s() {
+            links.await_sending(ANNOUNCED);
+        }
+        Ok(reader)
+    }
+
+    /// Opens a reader, whose announcement may still be under way.
+    fn announced_reader(&self, topics: &TopicFilter, partitions: &PartitionFilter, qos: ReaderQos) -> Result<Reader, BusError> {
         let shared = &self.shared;
         let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
         let card = ReaderInfo {

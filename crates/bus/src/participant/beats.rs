@@ -9,12 +9,8 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-
 use super::Shared;
 use crate::{
-    clock::Gate,
-    engine::Answer,
     links::lock,
     wire::control::{Acknowledgement, Control, Heartbeat, Offer, SenderState},
     writer::{BEAT_UNACKED, Stream},
@@ -166,23 +162,11 @@ impl Shared {
         drop(guards);
     }
 
-    /// Waits until the messages that were sent have left this process, which may end at once: with the farewell unsent it
-    /// would count as dead. The end of a question that nobody answers comes back from the node, and the question was sent
-    /// behind those messages.
+    /// Waits until the farewell has left this process, which may end at once and would count as dead.
     fn await_sending(&self) {
-        let (links, own) = (&self.links, self.links.incarnation);
-        if lock(&self.registry).remote.keys().all(|(of, _)| *of == own) {
-            return;
-        }
-        let ended = Arc::new(Gate::default());
-        let (seen, ends) = (ended.openings(), ended.clone());
-        let answers = Box::new(move |answer| {
-            if !matches!(answer, Answer::Part(_)) {
-                ends.open();
-            }
-        });
-        if links.engine.ask(&links.keys.unanswered(), Bytes::new(), FAREWELL, answers).is_ok() {
-            links.clock.wait(&ended, seen, links.clock.monotonic() + FAREWELL.as_nanos() as u64);
+        let own = self.links.incarnation;
+        if !lock(&self.registry).remote.keys().all(|(of, _)| *of == own) {
+            self.links.await_sending(FAREWELL);
         }
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tampu_types::Time;
 
 use super::{loss::LossReason, requests::RequestSize};
-use crate::qos::History;
+use crate::{qos::History, wire::batch::has_all_bytes};
 
 /// Batch in its received form.
 #[derive(Debug, Clone)]
@@ -124,8 +124,8 @@ impl Inbox {
                 // A mark beyond everything the writer wrote belongs to another stream. The reader then begins at its default
                 // position.
                 Some(mark) if mark <= next => mark,
-                _ if self.reliable => crate::writer::history_start(self.history, start, lowest),
-                _ => start,
+                _ if self.reliable => self.reach_back(crate::writer::history_start(self.history, start, lowest)),
+                _ => self.reach_back(start),
             };
         }
         self.head = self.head.max(next);
@@ -139,6 +139,19 @@ impl Inbox {
             self.lose(hole.start..hole.end.min(told_before), LossReason::Dropped, out);
         }
         self.look_for_hole(now, out);
+    }
+
+    /// Returns the first of the samples before `start` that have come without a gap. The writer sent them before it knew of
+    /// this reader, which had subscribed already: to drop them would be a loss that nobody is told of.
+    fn reach_back(&self, start: u64) -> u64 {
+        let mut first = start;
+        for (&from, arrival) in self.stash.range(..start).rev() {
+            if arrival.next < first || !has_all_bytes(&arrival.bytes) {
+                break;
+            }
+            first = from;
+        }
+        first
     }
 
     /// Notes that a multicast group has brought the batch that ends before `next`. Readers with another `spread` ask at other
@@ -346,7 +359,11 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
+    use tampu_types::BatchHeader;
+
     use super::*;
+    use crate::wire::batch::{Loaned, put_loaned, put_sample};
 
     fn arrival(first: u64, next: u64) -> Arrival {
         Arrival { first, next, bytes: Bytes::from(vec![0; 10]), received: Time(0) }
@@ -421,6 +438,45 @@ mod tests {
             inbox.arrived(arrival(first, next), true, 0, &mut out);
         }
         assert_eq!(told(&mut out), ["0..3", "3..6", "6..10", "10..12"]);
+    }
+
+    /// A batch with whole samples of one byte, or with one that lies in the writer's memory.
+    fn real(first: u64, count: u32, is_lent: bool) -> Arrival {
+        let mut body = BytesMut::new();
+        for sample in 0..count {
+            match is_lent && sample == 0 {
+                true => put_loaned(&mut body, Loaned { position: 0, place: 0, length: 1 }),
+                false => put_sample(&mut body, b"x"),
+            }
+        }
+        let mut bytes = Vec::new();
+        BatchHeader { first, count, ..crate::wire::batch::tests::header() }.encode(body.len() as u32, &mut bytes);
+        bytes.extend_from_slice(&body);
+        Arrival { bytes: bytes.into(), ..arrival(first, first + u64::from(count)) }
+    }
+
+    #[test]
+    fn samples_that_came_before_the_writer_knew_of_the_reader_are_delivered() {
+        let begins = |batches: &[Arrival], start: u64| {
+            let (mut inbox, mut out) = (Inbox::new(true, History::None, None, 10_000), Vec::new());
+            batches.iter().for_each(|batch| inbox.arrived(batch.clone(), true, 0, &mut out));
+            assert!(out.is_empty(), "nothing is delivered before the offer");
+            inbox.offered(start, 0, start, 0, &mut out);
+            assert_eq!(inbox.hole_to_ask(true, 1_000_000_000), None);
+            told(&mut out)
+        };
+        assert_eq!(begins(&[real(0, 2, false), real(2, 1, false)], 3), ["0..2", "2..3"]);
+        assert_eq!(begins(&[real(2, 3, false)], 3), ["2..5"]);
+        // Beyond a gap they are history, which this reader did not ask for.
+        assert_eq!(begins(&[real(0, 2, false), real(3, 2, false)], 5), ["3..5"]);
+        assert!(begins(&[real(0, 2, false)], 5).is_empty());
+        // The writer may take its memory back while it does not know of the reader.
+        assert_eq!(begins(&[real(0, 2, true), real(2, 1, false)], 3), ["2..3"]);
+        // A reader that resumes has what lies before its mark.
+        let (mut inbox, mut out) = (Inbox::new(true, History::None, Some(2), 10_000), Vec::new());
+        [real(0, 2, false), real(2, 1, false)].into_iter().for_each(|batch| inbox.arrived(batch, true, 0, &mut out));
+        inbox.offered(3, 0, 3, 0, &mut out);
+        assert_eq!(told(&mut out), ["2..3"]);
     }
 
     #[test]

@@ -110,11 +110,45 @@ pub fn sample_at(body: &[u8], at: usize) -> Result<(Piece<'_>, usize), BadMessag
     Ok((Piece::Loaned(Loaned::decode(bytes)?), next))
 }
 
+/// Returns true if a batch has the bytes of all its samples, so that it depends on no memory of the writer.
+pub fn has_all_bytes(batch: &[u8]) -> bool {
+    let Ok((header, body)) = BatchHeader::decode(batch) else { return false };
+    let mut at = 0;
+    header.flags & FLAG_ELSEWHERE == 0
+        && (0..header.count).all(|_| match sample_at(body, at) {
+            Ok((Piece::Bytes(_), next)) => {
+                at = next;
+                true
+            }
+            Ok((Piece::Loaned(_), _)) | Err(_) => false,
+        })
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
+    use tampu_types::{Domain, Incarnation, SourceName};
 
     use super::*;
+
+    /// The header of an empty batch.
+    pub fn header() -> BatchHeader {
+        BatchHeader {
+            domain: Domain::new("lab").unwrap(),
+            source: SourceName::new("a").unwrap(),
+            incarnation: Incarnation { boot: 1, pid: 1, start: 1 },
+            stream: 0,
+            first: 0,
+            count: 0,
+            type_id: 1,
+            type_version: 1,
+            acquired: Default::default(),
+            sent: Default::default(),
+            clock: Default::default(),
+            tai_offset: 0,
+            flags: 0,
+        }
+    }
 
     proptest! {
         #[test]

@@ -235,10 +235,10 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use tampu_types::{BatchHeader, Domain, PartitionFilter, SourceName, TopicFilter};
+    use tampu_types::{PartitionFilter, TopicFilter};
 
     use super::*;
-    use crate::qos::Qos;
+    use crate::{qos::Qos, wire::batch::tests::header};
 
     fn of_host(boot: u32) -> Incarnation {
         Incarnation { boot, pid: 1, start: 1 }
@@ -246,22 +246,7 @@ mod tests {
 
     #[test]
     fn a_group_takes_batches_for_several_hosts_that_it_reaches_all() {
-        let header = BatchHeader {
-            domain: Domain::new("lab").unwrap(),
-            source: SourceName::new("a").unwrap(),
-            incarnation: of_host(1),
-            stream: 0,
-            first: 0,
-            count: 0,
-            type_id: 1,
-            type_version: 1,
-            acquired: Default::default(),
-            sent: Default::default(),
-            clock: Default::default(),
-            tai_offset: 0,
-            flags: 0,
-        };
-        let mut outbox = Outbox::new(Qos::default(), 60_000, header, 0);
+        let mut outbox = Outbox::new(Qos::default(), 60_000, header(), 0);
         let add = |outbox: &mut Outbox, boot: u32, reader: u32, grouped: bool, linked: bool| {
             let card = ReaderInfo {
                 incarnation: of_host(boot),

@@ -40,8 +40,6 @@ final class SendLink {
     private static final int CAUSE_AWAY = 3;
     /** Most frames that wait for a receiver whose data is all left out. Beyond it the receiver is cut. */
     private static final int OWED = 256;
-    /** Ranges that a transfer remembers. */
-    private static final int RANGES = 1024;
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
 
     final BulkTarget target;
@@ -84,7 +82,7 @@ final class SendLink {
     long tookPart;
     boolean isRemoved;
     private Framed lastReset;
-    private List<LostRange> lost = new ArrayList<>();
+    private LostRanges lost = new LostRanges();
     private final TreeMap<Integer, BulkFault> faults = new TreeMap<>();
 
     SendLink(BulkTarget target, Protection protection) {
@@ -145,7 +143,7 @@ final class SendLink {
         if (takesPart()) {
             tookPart = transfer;
             cut = null;
-            lost = new ArrayList<>();
+            lost = new LostRanges();
             faults.clear();
             from = 0;
             ackedBytes = 0;
@@ -211,10 +209,10 @@ final class SendLink {
             owed.remove();
             Messages.Lost rest = Messages.Lost.decode(first.bytes());
             owed.addFirst(lost(before, sequence, offset, rest));
-            lose(new LostRange(offset, before.offset(), before.sequence() - sequence, CAUSE_AWAY));
+            lost.add(new LostRange(offset, before.offset(), before.sequence() - sequence, CAUSE_AWAY));
         } else if (before.kind() != BulkFrame.START) {
             owed.addFirst(lost(before, sequence, offset, new Messages.Lost(before.sequence(), before.offset(), CAUSE_AWAY)));
-            lose(new LostRange(offset, before.offset(), before.sequence() - sequence, CAUSE_AWAY));
+            lost.add(new LostRange(offset, before.offset(), before.sequence() - sequence, CAUSE_AWAY));
         }
     }
 
@@ -254,7 +252,7 @@ final class SendLink {
         if (first == null) {
             return;
         }
-        lose(new LostRange(first.offset(), nextOffset, nextSequence - first.sequence(), cause));
+        lost.add(new LostRange(first.offset(), nextOffset, nextSequence - first.sequence(), cause));
         BulkFrame from = first;
         if (!owed.isEmpty() && owed.peekLast().header().kind() == BulkFrame.LOST && end(owed.peekLast()) == first.sequence()) {
             from = owed.removeLast().header();
@@ -357,7 +355,7 @@ final class SendLink {
             case BulkFrame.LOST -> {
                 if (header.transfer() == transfer) {
                     Messages.Lost range = Messages.Lost.decode(payload);
-                    lose(new LostRange(header.offset(), range.nextOffset(), Math.max(0, range.nextSequence() - header.sequence()),
+                    lost.add(new LostRange(header.offset(), range.nextOffset(), Math.max(0, range.nextSequence() - header.sequence()),
                             range.cause()));
                 }
             }
@@ -383,25 +381,6 @@ final class SendLink {
         }
     }
 
-    /** Remembers a loss. A receiver repeats its reports after a broken connection, and a loss may be found after a later one. */
-    private void lose(LostRange range) {
-        int at = lost.size();
-        while (at > 0 && lost.get(at - 1).from() > range.from()) {
-            at--;
-        }
-        LostRange before = at > 0 ? lost.get(at - 1) : null;
-        long from = before == null ? range.from() : Math.max(range.from(), before.to());
-        long to = at < lost.size() ? Math.min(range.to(), lost.get(at).from()) : range.to();
-        if (from > to || from == to && (range.bytes() > 0 || before != null && before.to() == to)) {
-            return;
-        }
-        if (lost.size() < RANGES) {
-            lost.add(at, new LostRange(from, to, range.frames(), range.cause()));
-        } else if (before != null) {
-            lost.set(at - 1, new LostRange(before.from(), to, before.frames() + range.frames(), before.cause()));
-        }
-    }
-
     /** Returns the result of the transfer with this stop. */
     BulkDelivery delivery(long stop) {
         BulkFault refusal = faults.get(GAVE_UP);
@@ -418,16 +397,16 @@ final class SendLink {
         String reason = switch (outcome) {
             case COMPLETE -> "";
             case REFUSED -> refusal.text();
-            case INCOMPLETE -> lost.stream().mapToLong(LostRange::bytes).sum() + " bytes were lost";
+            case INCOMPLETE -> lost.bytes() + " bytes were lost";
             case CUT, GONE -> reason();
         };
-        return new BulkDelivery(source, target.address(), outcome, cut, ackedBytes, List.copyOf(lost), List.copyOf(faults.values()),
+        return new BulkDelivery(source, target.address(), outcome, cut, ackedBytes, lost.list(), List.copyOf(faults.values()),
                 reason);
     }
 
     /** Returns the result of a transfer that the sender gives up. */
     BulkDelivery givenUp(String reason) {
-        return new BulkDelivery(source, target.address(), Outcome.INCOMPLETE, cut, ackedBytes, List.copyOf(lost),
+        return new BulkDelivery(source, target.address(), Outcome.INCOMPLETE, cut, ackedBytes, lost.list(),
                 List.copyOf(faults.values()), reason);
     }
 }
