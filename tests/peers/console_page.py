@@ -38,12 +38,13 @@ class Console:
 
     def __init__(self, browser, site, **options):
         self.site = site
-        self.context = browser.new_context(**options)
+        # Colours that fade over would be measured half-way.
+        self.context = browser.new_context(reduced_motion="reduce", **options)
         if os.environ.get("TAMPU_UI_DIST"):
             self.context.route(PAGES, built)
         self.page = self.context.new_page()
         self.faults = []
-        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        self.page.on("console", lambda message: self.faults.append(f"{message.text} {message.location['url']}") if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
     def log_in(self):
@@ -84,14 +85,14 @@ class Console:
 
 
 @contextlib.contextmanager
-def console_site(domain):
+def console_site(domain, *arguments):
     """A hub whose logbook has the user zoe, and a browser: gives the place, the hub, the address and the browser."""
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "node", "chromium"], check=True)
     if not (ROOT / "ui/node_modules/axe-core").is_dir():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=ROOT / "ui", check=True)
     place = Place(domain)
     try:
-        hub = place.up("--book-listen", "127.0.0.1:0")
+        hub = place.up("--book-listen", "127.0.0.1:0", *arguments)
         book = until("the address", lambda: next(pathlib.Path(place.directory).rglob("book.json"), None))
         site = json.loads(book.read_text(encoding="utf-8"))["url"] + "/"
         place.run("book", "users", "add", "zoe", "--full-name", "Zoe Miller", "--admin", input=f"{PASSWORD}\n")

@@ -1,12 +1,28 @@
 // Made by ui/scripts/pack.mjs: `make ui`.
 [
     ConsoleFile {
-        path: "assets/SiteView-Ci2u-782.js",
+        path: "assets/SiteView-Dpvvp_me.js",
         kind: "text/javascript; charset=utf-8",
-        tag: "22c103916d218433",
-        plain: include_bytes!("assets/SiteView-Ci2u-782.js"),
-        gzip: include_bytes!("assets/SiteView-Ci2u-782.js.gz"),
-        brotli: include_bytes!("assets/SiteView-Ci2u-782.js.br"),
+        tag: "e0a31b99406a37f2",
+        plain: include_bytes!("assets/SiteView-Dpvvp_me.js"),
+        gzip: include_bytes!("assets/SiteView-Dpvvp_me.js.gz"),
+        brotli: include_bytes!("assets/SiteView-Dpvvp_me.js.br"),
+    },
+    ConsoleFile {
+        path: "assets/TimelineView-Dzw1vv1a.js",
+        kind: "text/javascript; charset=utf-8",
+        tag: "1466472501576266",
+        plain: include_bytes!("assets/TimelineView-Dzw1vv1a.js"),
+        gzip: include_bytes!("assets/TimelineView-Dzw1vv1a.js.gz"),
+        brotli: include_bytes!("assets/TimelineView-Dzw1vv1a.js.br"),
+    },
+    ConsoleFile {
+        path: "assets/TimelineView-v0mLfLK_.css",
+        kind: "text/css; charset=utf-8",
+        tag: "bf51a94769aeff3d",
+        plain: include_bytes!("assets/TimelineView-v0mLfLK_.css"),
+        gzip: include_bytes!("assets/TimelineView-v0mLfLK_.css.gz"),
+        brotli: include_bytes!("assets/TimelineView-v0mLfLK_.css.br"),
     },
     ConsoleFile {
         path: "assets/index-Bz_edYgO.css",
@@ -17,12 +33,20 @@
         brotli: include_bytes!("assets/index-Bz_edYgO.css.br"),
     },
     ConsoleFile {
-        path: "assets/index-C7lht2FP.js",
+        path: "assets/index-Dz94i-_X.js",
         kind: "text/javascript; charset=utf-8",
-        tag: "dd1584d65e9bf75f",
-        plain: include_bytes!("assets/index-C7lht2FP.js"),
-        gzip: include_bytes!("assets/index-C7lht2FP.js.gz"),
-        brotli: include_bytes!("assets/index-C7lht2FP.js.br"),
+        tag: "913def317600e096",
+        plain: include_bytes!("assets/index-Dz94i-_X.js"),
+        gzip: include_bytes!("assets/index-Dz94i-_X.js.gz"),
+        brotli: include_bytes!("assets/index-Dz94i-_X.js.br"),
+    },
+    ConsoleFile {
+        path: "assets/site-D6OdjhAZ.js",
+        kind: "text/javascript; charset=utf-8",
+        tag: "884a7f9fcc5b742f",
+        plain: include_bytes!("assets/site-D6OdjhAZ.js"),
+        gzip: include_bytes!("assets/site-D6OdjhAZ.js.gz"),
+        brotli: include_bytes!("assets/site-D6OdjhAZ.js.br"),
     },
     ConsoleFile {
         path: "icon.svg",
@@ -35,7 +59,7 @@
     ConsoleFile {
         path: "index.html",
         kind: "text/html; charset=utf-8",
-        tag: "bf82b003ffb3bf70",
+        tag: "89a70aa032355ff8",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
         brotli: include_bytes!("index.html.br"),

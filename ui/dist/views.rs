@@ -1,1 +1,1 @@
-["log", "site"]
+["log", "timeline", "site"]

@@ -6,6 +6,7 @@ import type { Capabilities } from "./lib/api";
 
 /** Code of all views but the log, which most people open first. */
 export const LAZY: Record<Exclude<View, "log">, () => Promise<{ default: Component }>> = {
+  timeline: () => import("./timeline/TimelineView.svelte"),
   site: () => import("./site/SiteView.svelte"),
 };
 

@@ -184,7 +184,7 @@ function optionOf(word: string): { name: string; given?: string } {
 }
 
 /** Options of a filter with their values, in one order. */
-function optionsIn(filter: Filter): [string, string][] {
+export function optionsOf(filter: Filter): [string, string][] {
   const options: [string, string | undefined][] = [
     ["min-level", filter.minLevel],
     ["level", filter.levels.join(",")],
@@ -218,7 +218,7 @@ function optionsIn(filter: Filter): [string, string][] {
 
 /** Writes a filter, so that `parseFilter` and a shell read the same. */
 export function filterText(filter: Filter): string {
-  const options = optionsIn(filter).map(([name, value]) => (value.startsWith("-") ? `--${name}=${quoted(value)}` : `--${name} ${quoted(value)}`));
+  const options = optionsOf(filter).map(([name, value]) => (value.startsWith("-") ? `--${name}=${quoted(value)}` : `--${name} ${quoted(value)}`));
   const words = filter.words.map(quoted);
   // A word that begins with a dash would be an option.
   return [...options, ...(filter.words.some((word) => word.startsWith("-")) ? ["--", ...words] : words)].join(" ");
@@ -226,7 +226,7 @@ export function filterText(filter: Filter): string {
 
 /** The conditions of a filter, one text for each, with the filter that is left without it. */
 export function conditionsOf(filter: Filter): { text: string; without: string }[] {
-  const all = [...optionsIn(filter).map(([name, value]) => `--${name}=${quoted(value)}`), ...filter.words.map((word) => (word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word)))];
+  const all = [...optionsOf(filter).map(([name, value]) => `--${name}=${quoted(value)}`), ...filter.words.map((word) => (word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word)))];
   return all.map((text, nth) => ({ text: text.replace(/^--/, "").replace(/=/, " "), without: filterText(parseFilter(all.filter((_, other) => other !== nth).join(" "))) }));
 }
 

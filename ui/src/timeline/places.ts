@@ -1,0 +1,55 @@
+/** Addresses to which items of the timeline lead. */
+import { address, BASE, VIEWS } from "../lib/address.svelte";
+import { timeText, type Nanos } from "../lib/time";
+import { filterText, parseFilter } from "../log/filter";
+
+/** An address below the console's own, for a view that another part of it has. */
+function below(path: string, parameters: Record<string, string>): string {
+  const url = new URL(path, BASE);
+  Object.entries(parameters).forEach(([name, value]) => url.searchParams.set(name, value));
+  return url.href;
+}
+
+/** The filter of the log view for the records of a range; without an end they go on live. */
+export function recordsOf(filter: string, from: Nanos, to?: Nanos): string {
+  const end = to === undefined ? {} : { until: timeText(to, "utc") };
+  return filterText({ ...parseFilter(filter), since: timeText(from, "utc"), ...end });
+}
+
+export function logAt(records: string, at: Nanos): string {
+  return address.of("log", { q: records, at: timeText(at, "utc") });
+}
+
+export function recordAt(records: string, id: string, at: string): string {
+  return address.of("log", { q: records, record: `${id}@${at}` });
+}
+
+export function attributeAt(name: string, at: Nanos | undefined): string {
+  return below("events", { name, ...(at === undefined ? {} : { at: timeText(at, "utc") }) });
+}
+
+export function transferOf(id: string): string {
+  return below("bulk", { transfer: id });
+}
+
+export function entryOf(book: string, id: number): string {
+  return new URL(`logbook/${encodeURIComponent(book)}/${id}`, BASE).href;
+}
+
+/** The page of a new entry with this text, and links to these targets. */
+export function newEntry(book: string, text: string, links: readonly string[]): string {
+  const url = new URL(below(`logbook/${encodeURIComponent(book)}/new`, { text }));
+  links.forEach((link) => url.searchParams.append("link", link));
+  return url.href;
+}
+
+/** Goes to an address: within this page if it is one of its views. */
+export function follow(href: string): void {
+  const url = new URL(href);
+  const view = VIEWS.find((view) => new URL(view, BASE).pathname === url.pathname && url.origin === BASE.origin);
+  if (view) {
+    address.go(view, Object.fromEntries(url.searchParams));
+  } else {
+    location.assign(href);
+  }
+}
