@@ -158,6 +158,11 @@ bench-console: bench-build ## pages of the console over an archive of a chosen s
 	@cargo build $(CARGO_FLAGS) --release --package tampu-archive --example archive_speed
 	@scripts/bench-console.py $(ARGS)
 
+.PHONY: bench-console-live
+bench-console-live: bench-build ## processor time of a browser that shows live attributes (ARGS="--attributes 50 --hertz 10")
+	@scripts/need.sh python node chromium
+	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" $$(scripts/venv.sh tests/peers/requirements.txt)/bin/python scripts/bench-console-live.py $(ARGS)
+
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog
 bench-spdlog:

@@ -9,7 +9,7 @@ const DIST = new URL(`../${process.argv[2] ?? "dist/"}`, import.meta.url);
 const MODULES = new URL("../node_modules/", import.meta.url);
 const KINDS = { html: "text/html; charset=utf-8", js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml", txt: "text/plain; charset=utf-8" };
 /** Packages whose code Vite takes into the files. */
-const BUNDLED = ["svelte", "esm-env", "clsx"];
+const BUNDLED = ["svelte", "esm-env", "clsx", "uplot"];
 
 const licences = BUNDLED.map((name) => {
   const directory = new URL(`${name}/`, MODULES);

@@ -26,6 +26,7 @@ export interface Caller {
 
 /** The rights of the caller beside logbooks. */
 export interface Capabilities {
+  admin: boolean;
   log: boolean;
   levels: boolean;
   set_levels: boolean;
