@@ -1,1 +1,1 @@
-["log", "timeline", "site"]
+["log", "attributes", "timeline", "site"]
