@@ -1,1 +1,1 @@
-["log", "attributes", "timeline", "site"]
+["log", "attributes", "timeline", "bulk", "site"]

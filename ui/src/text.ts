@@ -3,7 +3,7 @@ export const TEXT = {
   title: "Tampu console",
   skip: "Skip to the content",
   views: "Views",
-  view: { log: "Log", attributes: "Attributes", timeline: "Timeline", site: "Site" },
+  view: { log: "Log", attributes: "Attributes", timeline: "Timeline", bulk: "Bulk data", site: "Site" },
   logbook: "Logbook",
   stale: "This part of the console could not be loaded.",
   reload: "Load the page again",

@@ -8,12 +8,14 @@ import type { Capabilities } from "./lib/api";
 export const LAZY: Record<Exclude<View, "log">, () => Promise<{ default: Component }>> = {
   timeline: () => import("./timeline/TimelineView.svelte"),
   attributes: () => import("./attribute/AttributeView.svelte"),
+  bulk: () => import("./bulk/BulkView.svelte"),
   site: () => import("./site/SiteView.svelte"),
 };
 
 /** Rights without which a view is not offered. A view that is not named shows itself what it cannot have. */
 const NEEDS: Partial<Record<View, (rights: Capabilities) => boolean>> = {
   attributes: (rights) => rights.event || rights.gateway,
+  bulk: (rights) => rights.bulk,
 };
 
 /** True if a view is offered. Without an answer about rights, all views are. */

@@ -21,6 +21,9 @@ export interface Transfer {
   receivers: number;
   lost_bytes: number;
   why: string[];
+  host?: string;
+  /** Results for single receivers. */
+  deliveries?: { source: string; address: string; complete: boolean; acknowledged: number; lost_bytes: number; status: string }[];
 }
 
 /** An event, as the API has it. */

@@ -24,12 +24,16 @@ export function recordAt(records: string, id: string, at: string): string {
   return address.of("log", { q: records, record: `${id}@${at}` });
 }
 
+/** The time that the view of attributes shows on each side of a reading. */
+const AROUND: Nanos = 300_000_000_000n;
+
 export function attributeAt(name: string, at: Nanos | undefined): string {
-  return below("events", { name, ...(at === undefined ? {} : { at: timeText(at, "utc") }) });
+  const range = at === undefined ? {} : { since: timeText(at - AROUND, "utc"), until: timeText(at + AROUND, "utc") };
+  return address.of("attributes", { a: name, ...range });
 }
 
 export function transferOf(id: string): string {
-  return below("bulk", { transfer: id });
+  return address.of("bulk", { transfer: id });
 }
 
 export function entryOf(book: string, id: number): string {
