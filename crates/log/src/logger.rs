@@ -69,6 +69,7 @@ pub(crate) mod stats;
 pub(crate) mod stream;
 pub(crate) mod threshold;
 pub(crate) mod throttle;
+pub(crate) mod trace_ids;
 
 pub use acknowledged::{Acknowledged, Reporting};
 pub use bus_sink::{LOG_BATCH, default_qos, qos_of, topic_of};

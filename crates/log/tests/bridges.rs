@@ -274,6 +274,29 @@ fn an_event_says_what_it_and_its_spans_say() {
 }
 
 #[test]
+fn ids_of_a_trace_are_fields_of_the_record_in_both_bridges() {
+    let mut bench = Bench::new();
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    tracing::subscriber::with_default(subscriber(&bench), || {
+        let _scan = tracing::info_span!("scan", scan = 7, trace_id = trace, span_id = span).entered();
+        tracing::info!(axis = "az", "in the span");
+    });
+    let bridge = LogBridge::new(&bench.logger);
+    let values = vec![("axis", "el"), ("trace_id", trace), ("span_id", "of nothing")];
+    log::Log::log(
+        &bridge,
+        &log::Record::builder().target("any").level(log::Level::Info).key_values(&values).args(format_args!("by log")).build(),
+    );
+    let [event, record] = &bench.records(2)[..] else { panic!() };
+    assert_eq!(
+        (event.trace_id.unwrap()[0], event.span_id.unwrap()[0], data(event)),
+        (0x0a, 0xb7, vec![("axis", "az"), ("scan", "7")])
+    );
+    assert_eq!((record.trace_id, record.span_id), (event.trace_id, None));
+    assert_eq!(data(record), [("axis", "el"), ("span_id", "of nothing")]);
+}
+
+#[test]
 fn an_event_may_lie_in_other_spans_each_time() {
     let mut bench = Bench::new();
     let speak = |text: &str| tracing::info!("{text}");

@@ -7,7 +7,11 @@ use tampu_types::{
     log_batch::{LogBatchBuilder, OriginId, OriginParts, PushError, RecordParts},
 };
 
-use crate::logger::{fields::LoggerFields, stream::PacketSize};
+use crate::logger::{
+    fields::LoggerFields,
+    stream::PacketSize,
+    trace_ids::{TraceIds, may_be_id},
+};
 
 /// One call of a log statement, from a ring, with its text.
 pub(crate) struct Called<'a> {
@@ -62,6 +66,8 @@ impl Packet {
     /// Adds the record of a log statement; false where it is too large for any packet.
     pub fn push_call(&mut self, called: &Called<'_>) -> bool {
         let key = Key { site: called.site_id, identity: called.identity_id, thread: called.thread.id() };
+        let has_ids = called.site.names.iter().any(|name| may_be_id(name));
+        let ids = if has_ids { TraceIds::of(called.rendered.values()) } else { TraceIds::default() };
         let record = RecordParts {
             time: called.time,
             ring: called.ring,
@@ -70,14 +76,22 @@ impl Packet {
             message: called.rendered.message(),
             stack_id: &called.fields.stack_id,
             stack_level: called.fields.stack_level,
+            trace_id: ids.trace,
+            span_id: ids.span,
             ..RecordParts::default()
         };
-        let origin = self.origin(key, called);
-        let mut pushed = self.builder.push(origin, &record, called.rendered.values());
+        let push = |packet: &mut Packet| {
+            let origin = packet.origin(key, called);
+            if ids == TraceIds::default() {
+                return packet.builder.push(origin, &record, called.rendered.values());
+            }
+            let others = called.rendered.values().filter(|(name, value)| !ids.has(name, value));
+            packet.builder.push(origin, &record, others.collect::<Vec<_>>())
+        };
+        let mut pushed = push(self);
         if matches!(pushed, Err(PushError::StaleOrigin)) {
             self.recent.fill(None);
-            let origin = self.origin(key, called);
-            pushed = self.builder.push(origin, &record, called.rendered.values());
+            pushed = push(self);
         }
         self.count(pushed)
     }
@@ -120,7 +134,8 @@ impl Packet {
 
     /// Adds a record made by hand; returns false if it is too large for any packet.
     pub fn push_record(&mut self, record: &LogRecord) -> bool {
-        let pushed = self.builder.push_record(record);
+        let lifted = TraceIds::lifted(record);
+        let pushed = self.builder.push_record(lifted.as_ref().unwrap_or(record));
         self.count(pushed)
     }
 

@@ -281,6 +281,27 @@ fn a_record_longer_than_a_ring_goes_out_and_can_be_waited_for() {
 }
 
 #[test]
+fn a_trace_and_a_span_beside_a_message_are_fields_of_the_record() {
+    let (logger, far) = logger(|_| {});
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    crate::info!(logger, "in a span"; scan = 7, trace_id = trace, span_id = span);
+    crate::info!(logger, "of another kind"; trace_id = 7);
+    let mut record = LogRecord::new(Level::Info, "by hand");
+    record.data = vec![tampu_types::Datum::new("trace_id", trace)];
+    logger.record(record);
+    assert!(logger.flush(Duration::from_secs(20)));
+    let records = far.records();
+    let data = |record: &LogRecord| record.data.iter().map(|datum| datum.name.clone()).collect::<Vec<_>>();
+    let shown: Vec<_> =
+        records.iter().map(|record| (record.trace_id.is_some(), record.span_id.is_some(), data(record))).collect();
+    assert_eq!(
+        shown,
+        [(true, true, vec!["scan".to_owned()]), (false, false, vec!["trace_id".to_owned()]), (true, false, vec![])]
+    );
+    assert_eq!(records[0].span_id.unwrap()[0], 0xb7);
+}
+
+#[test]
 fn many_threads_share_a_logger() {
     let (logger, far) = logger(|settings| {
         settings.full_wait = Duration::from_secs(20);

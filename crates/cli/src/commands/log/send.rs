@@ -52,6 +52,12 @@ pub struct Send {
     /// The run or observation that the record belongs to
     #[arg(long, value_name = "RUN", default_value = "", hide_default_value = true)]
     run: String,
+    /// The trace that the record belongs to, 32 hexadecimal digits (W3C Trace Context)
+    #[arg(long, value_name = "ID", value_parser = hexadecimal::<32>)]
+    trace: Option<String>,
+    /// The span of the trace, 16 hexadecimal digits
+    #[arg(long, value_name = "ID", requires = "trace", value_parser = hexadecimal::<16>)]
+    span: Option<String>,
     /// Read records from standard input as JSON objects, one a line, as --json writes them
     #[arg(long, conflicts_with = "message")]
     from_json: bool,
@@ -72,6 +78,12 @@ enum SendGrade {
     Kept,
     /// The collector has the records in its memory and will commit them
     Received,
+}
+
+fn hexadecimal<const DIGITS: usize>(text: &str) -> Result<String, String> {
+    let is_id =
+        text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) && text.bytes().any(|byte| byte != b'0');
+    if is_id { Ok(text.to_owned()) } else { Err(format!("write {DIGITS} hexadecimal digits, not all of them 0")) }
 }
 
 fn datum(text: &str) -> Result<Datum, String> {
@@ -160,6 +172,9 @@ impl Send {
         record.stack_id.clone_from(&self.stack);
         record.stack_level = self.stack_level;
         record.run_id.clone_from(&self.run);
+        // The logger makes fields of them.
+        let ids = [("trace_id", &self.trace), ("span_id", &self.span)];
+        record.data.extend(ids.into_iter().filter_map(|(name, id)| Some(Datum::new(name, id.as_deref()?))));
         record
     }
 }

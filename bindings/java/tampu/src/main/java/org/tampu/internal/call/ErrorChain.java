@@ -33,6 +33,8 @@ final class ErrorChain {
             link.process = call.process;
             link.thread = call.thread;
             link.stackId = call.stackId;
+            link.traceId = call.traceId;
+            link.spanId = call.spanId;
             link.stackLevel = call.stackLevel + 1 + chain.size();
             link.message = Texts.of(each);
             link.at(frames.length > 0 ? frames[0] : null);

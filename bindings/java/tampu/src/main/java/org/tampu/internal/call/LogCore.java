@@ -240,7 +240,10 @@ public final class LogCore {
         record.thread = event.thread != null ? event.thread : Thread.currentThread().getName();
         List<Map.Entry<String, String>> data = new ArrayList<>();
         for (int at = 0; at < event.data; at++) {
-            data.add(new SimpleImmutableEntry<>(event.names[at], Texts.of(event.values[at])));
+            String value = Texts.of(event.values[at]);
+            if (!record.takeId(event.names[at], value)) {
+                data.add(new SimpleImmutableEntry<>(event.names[at], value));
+            }
         }
         record.data = data;
         if (event.rare != null) {

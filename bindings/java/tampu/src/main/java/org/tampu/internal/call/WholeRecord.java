@@ -28,6 +28,9 @@ final class WholeRecord {
     String uri = "";
     String stackId = "";
     int stackLevel = -1;
+    /** Trace and span of the record (W3C Trace Context); empty for none. */
+    byte[] traceId = {};
+    byte[] spanId = {};
     Voice voice = new Voice("");
     /** Values beside the message, in order; a name may be there several times. */
     List<Map.Entry<String, String>> data = List.of();
@@ -39,6 +42,30 @@ final class WholeRecord {
             line = where.getLineNumber() > 0 ? where.getLineNumber() : -1;
             routine = where.getClassName() + "." + where.getMethodName();
         }
+    }
+
+    /** Takes the trace or the span of a named value, as the node does for calls; returns whether it was one. */
+    boolean takeId(String name, String value) {
+        int bytes = name.equals("trace_id") ? 16 : name.equals("span_id") ? 8 : 0;
+        boolean isTaken = bytes == 16 ? traceId.length > 0 : spanId.length > 0;
+        if (bytes == 0 || isTaken || value.length() != 2 * bytes || value.chars().allMatch(digit -> digit == '0')) {
+            return false;
+        }
+        byte[] id = new byte[bytes];
+        for (int at = 0; at < value.length(); at++) {
+            char letter = value.charAt(at);
+            int digit = letter < 128 ? Character.digit(letter, 16) : -1;
+            if (digit < 0) {
+                return false;
+            }
+            id[at / 2] = (byte) (id[at / 2] << 4 | digit);
+        }
+        if (bytes == 16) {
+            traceId = id;
+        } else {
+            spanId = id;
+        }
+        return true;
     }
 
     /** Returns the payload of a ring's record. */
@@ -91,7 +118,7 @@ final class WholeRecord {
     }
 
     private void extras(CdrWriter out) {
-        boolean any = !stackId.isEmpty() || stackLevel >= 0;
+        boolean any = !stackId.isEmpty() || stackLevel >= 0 || traceId.length + spanId.length > 0;
         out.u8(any ? 1 : 0);
         if (any) {
             out.u8(0);
@@ -101,8 +128,10 @@ final class WholeRecord {
             }
             out.string(stackId);
             out.string("");
-            out.u32(0);
-            out.u32(0);
+            for (byte[] id : List.of(traceId, spanId)) {
+                out.u32(id.length);
+                out.raw(id);
+            }
             out.u8(0);
             int attributes = out.begin();
             out.u32(0);
