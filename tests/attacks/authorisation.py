@@ -25,7 +25,7 @@ BODIES = {
 # Queries without which a route does not come to the question of rights.
 QUERIES = {"attach": "?name=x", "search": "?q=secret&text=true", "exportSearch": "?q=secret&format=json", "dropToken": "?login=writer", "endSessions": "?login=writer",
            "attributeHistory": "?name=site/family/member/attribute", "keptEvents": "?name=site/family/member/attribute", "currentValues": "?name=site/family/member/attribute",
-           "explainEvents": "?pattern=*", "logChain": "?stack=1", "logContext": "?at=now", "mentions": "?to=run:1", "timeline": "?since=1h"}
+           "explainEvents": "?pattern=*", "logChain": "?stack=1", "logContext": "?at=now", "mentions": "?to=run:1", "countMentions": "?to=run:1", "timeline": "?since=1h"}
 # Tokens with fewer rights or logbooks than their user.
 NARROW = {"read only", "another book"}
 # Changes that the logbook's administrator may make, and that the test does not need.
@@ -39,13 +39,13 @@ WRITES = {"postEntry", "editEntry", "editEntries", "deleteEntry", "attach", "cop
 READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLooks", "getLock", "unlock", "getSigning", "signEntry", "listTemplates", "getTemplate", "getEntryPdf", "resolveLinks"}
 # Logs, attributes, transfers and the state of the site: nobody but the owner has them without a rule of the site.
 OF_SITE = {"queryLog", "showRecord", "logContext", "logChain", "logHistogram", "logStat", "exportLog", "listLoggers", "setLevels", "logStatus", "listAttributes", "attributeTree",
-           "currentValues", "attributeHistory", "keptEvents", "explainEvents", "runningTransfers", "listTransfers", "showTransfer", "showSite"}
+           "currentValues", "attributeHistory", "keptEvents", "exportEvents", "explainEvents", "runningTransfers", "listTransfers", "showTransfer", "showSite"}
 # Things of the caller's own. Those about a user are the user's, or an administrator's.
 OWN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "endSessions", "changePassword"}
 OF_USER = {"listNotifyRules", "addNotifyRule", "removeNotifyRule", "testNotifyRule", "setQuietHours", "dropQuietHours"}
 SENDS = {"upload", "dropUpload"}
 OPEN = {"whoami", "gateway", "explainRights", "openapi", "search", "exportSearch", "atomFeed", "calendar", "listBooks", "login", "beginOwner",
-        "capabilities", "timeline", "mentions"}
+        "capabilities", "timeline", "mentions", "countMentions"}
 # Streams are read by `ends`; a logout is about the cookie of the request.
 LEFT = {"streamSearch", "logout"}
 KNOWN = ADMIN | BOOK_ADMIN | WRITES | READS | OF_SITE | OWN | OF_USER | SENDS | OPEN | LEFT

@@ -57,7 +57,7 @@ pub use search::{
 };
 pub use tampu_workers::Stop;
 
-pub use tables::{Cell, Find, KEYS, Place, Row, Schema, Swept, TableArchive};
+pub use tables::{Cell, Find, KEYS, Place, Row, RowWriter, Schema, Swept, TableArchive};
 
 /// Position up to which a stream is stored: everything before `next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

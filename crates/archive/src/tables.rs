@@ -9,6 +9,7 @@
 //! | writing rows into a file | `gather`, `write` |
 //! | reading rows | `read` |
 //! | finding rows in segments and files | `find` |
+//! | a file for others | `export` |
 //! | the archive's interface for the table's owner | `archive` |
 //!
 //! Rejected: making the archive's code generic over the type of a row. The log's rows are optimised for a million a
@@ -24,6 +25,7 @@ use crate::{
 };
 
 mod archive;
+mod export;
 mod find;
 mod gather;
 mod read;
@@ -32,6 +34,7 @@ mod write;
 /// Position in the order of rows: by time, then by incarnation, ring and number.
 pub use crate::query::Cursor as Place;
 pub use archive::TableArchive;
+pub use export::RowWriter;
 pub use find::{Find, Swept};
 pub(crate) use gather::PlainRows;
 pub(crate) use read::{each_row, ids};

@@ -1,7 +1,8 @@
 //! Queries for the state of senders and receivers. Each sender and receiver serves its own state ([`STATE`]), so that a
 //! client can find a slow receiver.
 //!
-//! A hub answers another hub with the transfers that it knows ([`TRANSFERS`]).
+//! A hub that collects answers with the transfers that it knows and keeps ([`TRANSFERS`]), and maintains their archive
+//! ([`ARCHIVE`]).
 
 use std::{
     sync::{Arc, Weak},
@@ -9,24 +10,33 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{Value, json};
+use tampu_archive::{
+    Doing,
+    upkeep::{Done, Told, Upkeep},
+};
 use tampu_bus::{
     BusError, Participant,
     access::{Access, Verb},
     engine::Guard,
-    service::{CallError, Limits, Permission, Request, call},
+    service::{CallError, Limits, Permission, Request, call, call_json},
 };
 use tampu_types::TopicName;
 
-use crate::{Distributor, Receiver, Sender};
+use crate::{
+    Distributor, Receiver, Sender,
+    transfers::{TransferPage, TransferQuery},
+};
 
 /// Name of the state service. The answer is JSON: `{"sender": SenderReport}`, `{"receiver": ReceiverReport}`, or both
 /// of a distributor.
 pub const STATE: &str = "bulk/state";
 
-/// Name of a hub's service for transfers. The answer is an array of transfers, the oldest first.
+/// Name of a hub's service for running and kept transfers. A [`TransferQuery`] is answered with a [`TransferPage`].
 pub const TRANSFERS: &str = "bulk/transfers";
+
+/// Name of a hub's service for the maintenance of the archive of transfers. Its question is an [`Upkeep`].
+pub const ARCHIVE: &str = "bulk/archive";
 
 /// Longest answer that is sent or read, in bytes.
 const ANSWER_LIMIT: usize = 4 << 20;
@@ -38,8 +48,6 @@ const RECEIVERS_KEPT: usize = 8;
 pub struct Answers {
     /// The answered items.
     pub list: Vec<Value>,
-    /// The number of items that the answering processes left out, because the whole answer was too long.
-    pub left_out: u64,
     /// Answers that could not be read, or were too long.
     pub unreadable: u64,
     /// Processes that answered.
@@ -76,7 +84,7 @@ fn serve<T: Send + Sync + 'static>(
 
 /// Answers a service with the result of `state`, in one part. Reading a state takes only short locks, so the engine's
 /// worker does it.
-pub(crate) fn answer(
+fn answer(
     participant: &Participant,
     service: &str,
     state: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -121,52 +129,32 @@ fn leave_out(of: &mut Value, list: &str, told: &str) -> bool {
     true
 }
 
-/// Encodes an answer to [`TRANSFERS`]: the newest transfers that fit, the oldest first. If some are left out, their
-/// number comes first.
-pub fn newest<'a, T: Serialize + 'a>(all: impl DoubleEndedIterator<Item = &'a T> + ExactSizeIterator) -> Vec<u8> {
-    let (mut kept, mut length, mut left) = (Vec::new(), 64, all.len());
-    for one in all.rev() {
-        let text = serde_json::to_string(one).unwrap_or_default();
-        length += text.len() + 1;
-        if length > ANSWER_LIMIT {
-            break;
-        }
-        kept.push(text);
-        left -= 1;
-    }
-    if left > 0 {
-        kept.push(json!({"left_out": left}).to_string());
-    }
-    kept.reverse();
-    format!("[{}]", kept.join(",")).into_bytes()
-}
-
 /// Returns the states of all senders and receivers that answer within this time. Without answers the list is empty.
 pub fn ask(participant: &Participant, timeout: Duration) -> Result<Answers, CallError> {
     answers(participant, STATE, timeout)
 }
 
-/// Returns the transfers that hubs know.
-pub fn transfers(participant: &Participant, timeout: Duration) -> Result<Answers, CallError> {
-    let mut answers = answers(participant, TRANSFERS, timeout)?;
-    for answer in std::mem::take(&mut answers.list) {
-        match answer {
-            Value::Array(all) => answers.take_transfers(all),
-            _ => answers.unreadable += 1,
-        }
-    }
-    Ok(answers)
+/// Returns a page of the running and kept transfers, of the first hub that answers.
+pub fn page(participant: &Participant, query: &TransferQuery, timeout: Duration) -> Result<TransferPage, CallError> {
+    call_json(participant, TRANSFERS, query, timeout)?.first().json()
 }
 
-impl Answers {
-    fn take_transfers(&mut self, all: Vec<Value>) {
-        for one in all {
-            match one["left_out"].as_u64() {
-                Some(left_out) => self.left_out += left_out,
-                None => self.list.push(one),
-            }
+/// Runs an upkeep task of the archive of transfers. `doing` gets its progress until it returns `false`.
+pub fn upkeep(
+    participant: &Participant,
+    task: &Upkeep,
+    timeout: Duration,
+    doing: &mut dyn FnMut(Doing) -> bool,
+) -> Result<Done, CallError> {
+    let mut answer = call_json(participant, ARCHIVE, task, timeout)?.first();
+    while let Some(told) = answer.document() {
+        match told? {
+            Told::Done(done) => return Ok(done),
+            Told::Doing(now) if doing(now) => {}
+            Told::Doing(_) => break,
         }
     }
+    Err(answer.cut_off(0))
 }
 
 fn answers(participant: &Participant, service: &str, timeout: Duration) -> Result<Answers, CallError> {
@@ -189,20 +177,6 @@ fn answers(participant: &Participant, service: &str, timeout: Duration) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_answers_keep_what_fits_and_say_how_much_they_left_out() {
-        let all: Vec<Value> = (0..1000).map(|number| json!({"transfer": number, "why": "x".repeat(10_000)})).collect();
-        let bytes = newest(all.iter());
-        assert!(bytes.len() <= ANSWER_LIMIT);
-        let mut answers = Answers::default();
-        answers.take_transfers(serde_json::from_slice(&bytes).unwrap());
-        assert_eq!(answers.list.len() as u64 + answers.left_out, 1000);
-        assert_eq!(answers.list.last(), all.last());
-        let few = newest(all[..3].iter());
-        assert_eq!(serde_json::from_slice::<Vec<Value>>(&few).unwrap(), all[..3]);
-        assert_eq!(newest([].iter() as std::slice::Iter<'_, Value>), b"[]");
-    }
 
     #[test]
     fn long_states_keep_a_few_receivers_of_each_flow() {

@@ -112,6 +112,11 @@ impl Keeper {
         history::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
     }
 
+    /// Requests an operation on the archive of transfers.
+    pub fn upkeep_of_transfers(&self, what: &Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
+        tampu_bulk::asking::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
+    }
+
     /// Calls `sink` with every event found, in the requested order; returns statistics of the search.
     pub fn history(&self, asked: &HistoryQuery, sink: &mut dyn FnMut(&KeptEvent<'_>) -> bool) -> Result<Swept, Failure> {
         history::history(&self.participant, asked, ANSWER_TIMEOUT, sink).map_err(|error| self.failure(error))

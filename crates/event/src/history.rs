@@ -46,7 +46,7 @@ pub use self::{
     notice::HistoryNotice,
     service::DIRECTORY,
     settings::{HistorySettings, LONGEST_KB},
-    table::{SCHEMA, kept},
+    table::{SCHEMA, kept, row},
 };
 use crate::{
     Client,

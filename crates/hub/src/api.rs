@@ -76,6 +76,7 @@ pub mod notify;
 mod on_bus;
 mod pdf;
 pub mod people;
+mod pieces;
 mod posted;
 pub mod preview;
 pub mod purge;

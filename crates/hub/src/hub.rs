@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use tampu_bulk::transfers::Transfers;
 use tampu_bus::{
     BusError, Participant,
     connect::{Node, NodeError, NodeSettings, Settings},
@@ -19,7 +18,7 @@ use tampu_types::SourceName;
 use crate::{
     api::OnBus,
     book::Book,
-    bulk,
+    bulk::TransferHistory,
     certificates::{self, CertificateWatch, CertificatesInUse, Https},
     collecting::Collecting,
     config::Config,
@@ -73,7 +72,7 @@ pub struct Hub {
     _certificates: Option<CertificateWatch>,
     gateway: Option<Gateway>,
     tango: Option<Arc<Bridge>>,
-    transfers: Option<Arc<Transfers>>,
+    transfers: Option<TransferHistory>,
     inputs: Arc<Inputs>,
     rings: Option<RingKeeper>,
     spool: Option<Arc<Spool>>,
@@ -246,14 +245,14 @@ impl Hub {
         };
         // Only the hub with the archive keeps this account; an installation needs only one.
         let transfers = match &collecting {
-            Some(_) => Some(Arc::new(bulk::start_transfers(&own, logger.clone())?)),
+            Some(_) => Some(TransferHistory::start(&config, &own, access.clone(), logger.clone())?),
             None => None,
         };
         let subjects = Arc::new(Subjects {
             participant: own.clone(),
             part: process.part(),
             certificates,
-            transfers: transfers.clone(),
+            transfers: transfers.as_ref().map(|kept| kept.transfers.clone()),
             node: node.clone(),
             collecting: collecting.clone(),
             spool: spool.clone(),

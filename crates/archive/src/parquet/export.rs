@@ -15,14 +15,18 @@ use super::{
 
 /// Number of records that are encoded together before they become rows.
 const TOGETHER: usize = 1024;
+/// Bytes of encoded records after which a row group ends.
+const GROUP_BYTES: usize = 64 << 20;
 
-/// Writer of records into a Parquet file. It holds the records of a row group (131 072) in memory and sorts them by
-/// time.
+/// Writer of records into a Parquet file. It holds the records of a row group in memory, at most 131 072 records
+/// and about 64 MiB, and sorts them by time.
 pub struct ParquetWriter<W: Write> {
     table: TableWriter<W>,
     rows: Rows,
     batch: LogBatchBuilder,
     gathered: usize,
+    /// Bytes of encoded records among the rows.
+    bytes: usize,
     domain: String,
 }
 
@@ -34,6 +38,7 @@ impl<W: Write> ParquetWriter<W> {
             rows: Rows::default(),
             batch: LogBatchBuilder::new(),
             gathered: 0,
+            bytes: 0,
             domain: domain.to_owned(),
         })
     }
@@ -48,7 +53,7 @@ impl<W: Write> ParquetWriter<W> {
         if self.gathered >= TOGETHER {
             self.gather()?;
         }
-        if self.rows.len() >= GROUP { self.group() } else { Ok(()) }
+        if self.rows.len() >= GROUP || self.bytes >= GROUP_BYTES { self.group() } else { Ok(()) }
     }
 
     /// Converts the records into rows.
@@ -56,7 +61,9 @@ impl<W: Write> ParquetWriter<W> {
         if self.gathered > 0 {
             // An export does not carry the sender of a record and its clock state.
             let sent = Sent { source: String::new(), clock: ClockState::Unknown, tai_offset: 0 };
-            let unreadable = self.rows.push_sample(&sent, self.batch.seal(), Time(0));
+            let sample = self.batch.seal();
+            self.bytes += sample.len();
+            let unreadable = self.rows.push_sample(&sent, sample, Time(0));
             self.batch.reset();
             self.gathered = 0;
             if unreadable > 0 {
@@ -72,6 +79,7 @@ impl<W: Write> ParquetWriter<W> {
             self.table.add(&self.rows, &places, &mut || Ok(()))?;
         }
         self.rows.clear();
+        self.bytes = 0;
         Ok(())
     }
 

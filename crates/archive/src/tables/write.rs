@@ -34,7 +34,7 @@ impl PlainRows {
         })
     }
 
-    fn group<W: Write>(
+    pub(super) fn group<W: Write>(
         &self,
         out: &mut Output<W>,
         places: &[u32],

@@ -174,7 +174,7 @@ pub enum Resource {
 pub struct BadResource(pub String);
 
 /// Services of the bus that share a prefix with attributes and bulk streams.
-const SERVICES: [&str; 10] = [
+const SERVICES: [&str; 11] = [
     "event/list",
     "event/conf",
     "event/doctor",
@@ -185,6 +185,7 @@ const SERVICES: [&str; 10] = [
     "bulk/control",
     "bulk/state",
     "bulk/transfers",
+    "bulk/archive",
 ];
 
 impl Resource {

@@ -69,6 +69,11 @@ pub struct Decision {
 const OF_KEY_HOLDERS: [Verb; 6] = [Verb::Read, Verb::Write, Verb::Query, Verb::Send, Verb::Receive, Verb::Enter];
 
 impl Policy {
+    /// Returns true if a rule permits this principal anything. A rule that forbids it may stand beside.
+    pub fn gives_anything(&self, principal: &Principal) -> bool {
+        self.rules.iter().any(|rule| rule.effect == Effect::Allow && rule.concerns(principal))
+    }
+
     /// Decides about an action of a member of the domain.
     pub fn decide(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Decision {
         let first = |effect| {

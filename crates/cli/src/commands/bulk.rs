@@ -2,11 +2,13 @@
 
 use clap::Subcommand;
 
+use super::log::archive::{Archive, Kept};
 use crate::{context::Context, failure::Outcome};
 
 pub mod choices;
 mod configured;
 pub mod control;
+pub mod history;
 mod input;
 mod obeying;
 mod offer;
@@ -27,6 +29,12 @@ pub enum Bulk {
     Recv(recv::Recv),
     Relay(relay::Relay),
     Stat(stat::Stat),
+    History(history::History),
+    /// See, check, compact and back up what is kept of transfers
+    ///
+    /// As `tampu log archive` does for logs: a running hub does it itself; with --data it is done here.
+    #[command(after_help = "Examples:\n  tampu bulk archive status\n  tampu bulk archive backup -o /backup/tampu")]
+    Archive(Archive),
     Control(control::Control),
 }
 
@@ -37,6 +45,8 @@ impl Bulk {
             Bulk::Recv(recv) => recv.run(context),
             Bulk::Relay(relay) => relay.run(context),
             Bulk::Stat(stat) => stat.run(context),
+            Bulk::History(history) => history.run(context),
+            Bulk::Archive(archive) => archive.run(context, Kept::Transfers),
             Bulk::Control(control) => control.run(context),
         }
     }

@@ -10,6 +10,7 @@ use beside::{Beside, content, files, history, last, send};
 pub mod beside;
 mod configured;
 mod control;
+mod kept;
 mod multicast;
 mod relay;
 

@@ -69,6 +69,12 @@ fn attributes_are_listed_read_and_have_a_history_that_keeps_peaks() {
     let all = [page["rows"].as_array().unwrap().clone(), rest["rows"].as_array().unwrap().clone()].concat();
     let read: Vec<f64> = all.iter().filter_map(|row| row["value"].as_f64()).collect();
     assert_eq!(read, values.map(|value| value.parse::<f64>().unwrap()));
+    let lines = console.text(&format!("/event/export?name={NAME}&order=oldest"));
+    let exported: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(exported, all, "the file has the rows of the pages");
+    let csv = console.text("/event/export?name=*/vacuum/*&order=oldest&format=csv&limit=3");
+    assert_eq!((csv.lines().count(), csv.starts_with("time,received,name,reason,")), (4, true), "{csv}");
+    assert!(csv.lines().nth(3).unwrap().contains(",90,mbar,pump,"), "{csv}");
     assert_eq!(console.get(&format!("/event/doctor?pattern={NAME}"))[0]["source"], "pump");
 }
 
@@ -114,11 +120,19 @@ fn links_lead_to_records_events_and_transfers_and_back_and_all_stand_on_one_time
         assert_eq!((count(&mentions), &mentions[0]["title"]), (1, &json!("the trip")), "{link}: {mentions}");
     }
     assert_eq!(console.get("/mentions?to=run:8012"), json!([]));
+    let more = json!({ "attributes": { "Subject": "again" }, "text": "see there", "links": ["run:80123", format!("event:{NAME}@2026-01-02T03:04:05Z")] });
+    console.post("/books/Shift/entries", &more);
+    let asked: Vec<String> = links.iter().map(|link| format!("to={}", link.replace('#', "%23"))).collect();
+    let counted = console.get(&format!("/mentions/counts?to=run:8012&{}", asked.join("&")));
+    let counted: Vec<(&str, u64)> =
+        counted.as_array().unwrap().iter().map(|one| (one["to"].as_str().unwrap(), one["entries"].as_u64().unwrap())).collect();
+    let expected = [("run:8012", 0), (&*links[0], 1), (&*links[1], 2), (&*links[2], 1), ("run:80123", 2)];
+    assert_eq!(counted, expected, "an attribute is mentioned by links to its events");
 
     let timeline = console.get(&format!("/timeline?since=1h&until=now&event={NAME}&word=tripped&bins=60"));
     assert_eq!(timeline["log"]["total"], 1, "{timeline}");
     assert_eq!((&timeline["events"][0]["count"], count(&timeline["transfers"])), (&json!(1), 1), "{timeline}");
-    assert_eq!((&timeline["entries"][0]["title"], &timeline["missing"]), (&json!("the trip"), &json!([])), "{timeline}");
+    assert_eq!((&timeline["entries"][1]["title"], &timeline["missing"]), (&json!("the trip"), &json!([])), "{timeline}");
     let before = console.get(&format!("/timeline?since=3h&until=2h&event={NAME}"));
     assert_eq!((&before["log"]["total"], count(&before["transfers"]), count(&before["entries"])), (&json!(0), 0, 0));
 

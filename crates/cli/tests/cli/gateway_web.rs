@@ -24,14 +24,14 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 
 /// The address and the owner's token of the hub's logbook.
-fn place(site: &Site) -> (String, String) {
+pub fn place(site: &Site) -> (String, String) {
     let text = fs::read_to_string(site.path("run/local/book.json")).unwrap();
     let place: Json = serde_json::from_str(&text).unwrap();
     (place["url"].as_str().unwrap().trim_start_matches("http://").to_owned(), place["token"].as_str().unwrap().to_owned())
 }
 
 /// A client's WebSocket.
-struct Web {
+pub struct Web {
     stream: TcpStream,
     input: Vec<u8>,
     received: u64,
@@ -55,7 +55,7 @@ fn handshake(address: &str, lines: &[(&str, &str)]) -> String {
 
 impl Web {
     /// Shakes hands; the error is the status and the rest of the answer.
-    fn open(address: &str, lines: &[(&str, &str)]) -> Result<Web, (u16, String)> {
+    pub fn open(address: &str, lines: &[(&str, &str)]) -> Result<Web, (u16, String)> {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(handshake(address, lines).as_bytes()).unwrap();
@@ -76,7 +76,7 @@ impl Web {
     }
 
     /// Begins a session, or is told why not.
-    fn begin(mut self, hello: Json) -> Result<(Web, Welcome), End> {
+    pub fn begin(mut self, hello: Json) -> Result<(Web, Welcome), End> {
         self.json(Kind::Hello, 0, 0, hello);
         match self.frame().unwrap() {
             (Kind::Welcome, _, body) => Ok((self, serde_json::from_slice(&body).unwrap())),
@@ -100,13 +100,13 @@ impl Web {
         let _ = self.stream.write_all(&bytes);
     }
 
-    fn put(&mut self, kind: Kind, id: u32, number: u64, body: &[u8]) {
+    pub fn put(&mut self, kind: Kind, id: u32, number: u64, body: &[u8]) {
         let mut bytes = Vec::new();
         put_frame(&mut bytes, kind, 0, id, number, body);
         self.send(0x80 | BINARY, &bytes);
     }
 
-    fn json(&mut self, kind: Kind, id: u32, number: u64, body: Json) {
+    pub fn json(&mut self, kind: Kind, id: u32, number: u64, body: Json) {
         self.put(kind, id, number, body.to_string().as_bytes());
     }
 
@@ -139,7 +139,7 @@ impl Web {
     }
 
     /// The next frame that is no beat: kind, id and body; an error is the code of the closing frame.
-    fn frame(&mut self) -> Result<(Kind, u32, Vec<u8>), u16> {
+    pub fn frame(&mut self) -> Result<(Kind, u32, Vec<u8>), u16> {
         loop {
             let (kind, payload) = self.message().ok_or(0u16)?;
             if kind == CLOSE {
@@ -158,7 +158,7 @@ impl Web {
         }
     }
 
-    fn frame_of(&mut self, wanted: Kind) -> Vec<u8> {
+    pub fn frame_of(&mut self, wanted: Kind) -> Vec<u8> {
         loop {
             let (kind, _, body) = self.frame().unwrap();
             if kind == wanted {
@@ -168,7 +168,7 @@ impl Web {
     }
 
     /// The code of the closing frame, and the BYE before it.
-    fn end(&mut self) -> (u16, Option<End>) {
+    pub fn end(&mut self) -> (u16, Option<End>) {
         let mut end = None;
         loop {
             match self.frame() {
@@ -180,18 +180,18 @@ impl Web {
     }
 }
 
-fn hello() -> Json {
+pub fn hello() -> Json {
     json!({ "versions": [1], "source": "web" })
 }
 
-fn sample(text: &[u8]) -> Vec<u8> {
+pub fn sample(text: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     put_sample(&mut body, text);
     body
 }
 
 /// A hub whose rules let the logbook's user zoe, who exists, read the weather.
-fn hub_with_zoe(site: &Site) -> crate::site::Hub {
+pub fn hub_with_zoe(site: &Site) -> crate::site::Hub {
     let policy = site.file("policy.toml", "[[allow]]\nwho = \"user:zoe\"\nmay = [\"read\"]\nwhat = \"weather/**\"\n");
     let config = site.file("tampu.toml", format!("[access]\npolicy = \"{policy}\"\n"));
     let hub = site.hub_of_roles(&["--config", &config]);
@@ -200,12 +200,12 @@ fn hub_with_zoe(site: &Site) -> crate::site::Hub {
 }
 
 /// Changes users through the hub.
-fn book_users(site: &Site, input: &[u8], arguments: &[&str]) {
+pub fn book_users(site: &Site, input: &[u8], arguments: &[&str]) {
     site.tampu_without("TAMPU_DATA_DIR", input, &[&["book", "users"], arguments].concat()).ok();
 }
 
 /// The cookie of a login.
-fn cookie(address: &str) -> String {
+pub fn cookie(address: &str) -> String {
     let body = json!({ "login": "zoe", "password": "correct horse" });
     let answer = ureq::post(format!("http://{address}/api/v1/login"))
         .header("content-type", "application/json")

@@ -24,6 +24,7 @@ mod files;
 mod gateway;
 mod gateway_access;
 mod gateway_events;
+mod gateway_guests;
 mod gateway_logs;
 mod gateway_web;
 mod history;

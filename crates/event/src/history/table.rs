@@ -62,7 +62,7 @@ fn read(_header: &BatchHeader, sample: &[u8]) -> Result<Row, String> {
 }
 
 /// Makes the row of an event.
-fn row(kept: &KeptEvent<'_>) -> Result<Row, String> {
+pub fn row(kept: &KeptEvent<'_>) -> Result<Row, String> {
     let view = match kept.event {
         [] => None,
         bytes => Some(EventView::parse(bytes).map_err(|error| error.to_string())?),

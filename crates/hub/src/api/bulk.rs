@@ -1,15 +1,19 @@
-//! Bulk transfers: the running ones, and those that hubs remember.
+//! Bulk transfers: the running ones, and those that the archive keeps.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tampu_bulk::asking;
+use tampu_bulk::{
+    asking,
+    transfers::{Outcome, PAGE, ReceiverOutcome, Transfer, TransferQuery},
+};
 use tampu_bus::{Participant, access::Verb};
 use tampu_types::Time;
 
 use super::{
     call::{Answer, Call, GET, Route, ok},
-    on_bus::{OF_PROCESSES, bounded, service},
+    log::RecordCursor,
+    on_bus::{OF_PROCESSES, PATIENCE, bounded, service},
     when::{SINCE, UNTIL},
 };
 use crate::http::{admission::WorkKind, problem::Problem, route::json_of};
@@ -28,14 +32,19 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/bulk/transfers",
         id: "listTransfers",
-        what: "Lists the transfers that hubs remember, the newest first",
+        what: "Lists the running transfers and those that the archive keeps, the newest first; 'next' continues (for 'after')",
         query: &[
-            ("stream", "string", "only of this stream"),
-            ("flow", "string", "only of this flow"),
+            ("stream", "string", "pattern of streams"),
+            ("flow", "string", "pattern of flows"),
+            ("source", "string", "pattern of senders"),
+            ("receiver", "string", "pattern of receivers"),
+            ("host", "string", "pattern of the senders' hosts"),
+            ("parameter", "string", "text that occurs in the parameter"),
             ("outcome", "string", "under_way, complete, incomplete or broken_off"),
             SINCE,
             UNTIL,
-            ("limit", "integer", "transfers, 1 to 1000; 100, if missing"),
+            ("limit", "integer", "kept transfers of the page, 1 to 1000; 100, if missing"),
+            ("after", "string", "'next' of another page, which has no running transfers"),
         ],
         gives: (200, json_of::<TransferList>()),
         work: WorkKind::Search,
@@ -45,7 +54,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/bulk/transfers/{id}",
         id: "showTransfer",
-        what: "Returns a transfer that hubs remember by its id, as links have it",
+        what: "Returns a running or kept transfer by its id, as links have it",
         gives: (200, json_of::<ShownTransfer>()),
         work: WorkKind::Search,
         act: show,
@@ -62,12 +71,29 @@ pub(in crate::api) struct RunningBulk {
     unreadable: u64,
 }
 
-/// Transfers that hubs remember.
+/// A page of transfers.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::api) struct TransferList {
     transfers: Vec<ShownTransfer>,
-    /// Older transfers that the hubs left out of their answers.
+    /// Place to continue from; null if nothing follows.
+    next: Option<String>,
+    /// False if the search ran out of time; it continues at `next`.
+    complete: bool,
+    /// Running transfers that the page has no room for.
     left_out: u64,
+}
+
+/// The result of a transfer for a receiver.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct TransferReceiver {
+    source: String,
+    incarnation: String,
+    address: String,
+    complete: bool,
+    acknowledged: u64,
+    lost_bytes: u64,
+    /// State of its connection at the end.
+    status: String,
 }
 
 /// A transfer in a list.
@@ -81,6 +107,8 @@ pub(in crate::api) struct ShownTransfer {
     transfer: String,
     source: String,
     incarnation: String,
+    /// Host of the sender.
+    host: String,
     parameter: String,
     began: String,
     ended: Option<String>,
@@ -92,55 +120,67 @@ pub(in crate::api) struct ShownTransfer {
     receivers: u64,
     lost_bytes: u64,
     why: Vec<String>,
-    #[serde(skip)]
-    begin: Time,
-    #[serde(skip)]
-    end: Option<Time>,
+    /// Results for the receivers; at most 32, first those with missing data.
+    deliveries: Vec<TransferReceiver>,
 }
 
 impl ShownTransfer {
-    fn of(one: &Value) -> ShownTransfer {
-        let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
-        let time = |name: &str| one[name].as_i64().map(Time);
-        let (begin, end, number) = (time("began").unwrap_or_default(), time("ended"), one["transfer"].as_u64().unwrap_or(0));
-        let (stream, flow, incarnation) = (text("stream"), text("flow"), text("incarnation"));
+    fn of(one: Transfer) -> ShownTransfer {
+        let receiver = |one: ReceiverOutcome| TransferReceiver {
+            source: one.source,
+            incarnation: one.incarnation,
+            address: one.address,
+            complete: one.complete,
+            acknowledged: one.acknowledged,
+            lost_bytes: one.lost_bytes,
+            status: one.status,
+        };
+        let has_ended = one.seconds > 0.0;
         ShownTransfer {
-            id: format!("{incarnation}.{number}.{stream}#{flow}"),
-            stream,
-            flow,
-            transfer: number.to_string(),
-            source: text("source"),
-            incarnation,
-            parameter: text("parameter"),
-            began: begin.to_rfc3339(),
-            ended: end.map(Time::to_rfc3339),
-            outcome: text("outcome"),
-            bytes: one["bytes"].as_u64().unwrap_or(0),
-            seconds: one["seconds"].as_f64(),
-            bytes_per_s: one["bytes_per_s"].as_f64(),
-            receivers: one["receivers"].as_u64().unwrap_or(0),
-            lost_bytes: one["lost_bytes"].as_u64().unwrap_or(0),
-            why: one["why"].as_array().into_iter().flatten().filter_map(|why| Some(why.as_str()?.to_owned())).collect(),
-            begin,
-            end,
+            id: one.id(),
+            stream: one.stream.to_string(),
+            flow: one.flow.to_string(),
+            transfer: one.transfer.to_string(),
+            source: one.source,
+            incarnation: one.incarnation.to_string(),
+            host: one.host,
+            parameter: one.parameter,
+            began: one.began.to_rfc3339(),
+            ended: one.ended.map(Time::to_rfc3339),
+            outcome: one.outcome.name().to_owned(),
+            bytes: one.bytes,
+            seconds: has_ended.then_some(one.seconds),
+            bytes_per_s: has_ended.then_some(one.bytes_per_s),
+            receivers: one.receivers,
+            lost_bytes: one.lost_bytes,
+            why: one.why,
+            deliveries: one.deliveries.into_iter().map(receiver).collect(),
         }
-    }
-
-    /// Returns true if the transfer ran at some time of the range.
-    pub(in crate::api) fn meets(&self, since: Option<Time>, until: Option<Time>) -> bool {
-        let ends_late = since.is_none_or(|since| self.end.is_none_or(|end| end >= since));
-        ends_late && until.is_none_or(|until| self.begin < until)
     }
 }
 
-/// Returns the transfers that hubs remember, the newest first, and how many they left out.
-pub(in crate::api) fn remembered(participant: &Participant) -> Result<(Vec<ShownTransfer>, u64), Problem> {
-    let answers = asking::transfers(participant, OF_PROCESSES)?;
-    let mut all: Vec<ShownTransfer> = answers.list.iter().map(ShownTransfer::of).collect();
-    all.sort_by(|a, b| (b.begin, &b.id).cmp(&(a.begin, &a.id)));
-    // Several hubs may keep the same account.
-    all.dedup_by(|a, b| a.id == b.id);
-    Ok((all, answers.left_out))
+/// Returns running and kept transfers, the newest first.
+pub(in crate::api) fn find(participant: &Participant, query: &TransferQuery) -> Result<TransferList, Problem> {
+    let page = asking::page(participant, query, PATIENCE)?;
+    Ok(TransferList {
+        transfers: page.transfers.into_iter().map(ShownTransfer::of).collect(),
+        next: page.cursor.map(|place| RecordCursor(place).to_string()),
+        complete: page.complete,
+        left_out: page.left_out,
+    })
+}
+
+impl TransferList {
+    /// Returns the transfers themselves.
+    pub(in crate::api) fn into_transfers(self) -> Vec<ShownTransfer> {
+        self.transfers
+    }
+}
+
+/// Returns a running or kept transfer.
+pub(in crate::api) fn by_id(participant: &Participant, id: &str) -> Result<Option<ShownTransfer>, Problem> {
+    let query = TransferQuery { id: Some(id.to_owned()), limit: Some(1), ..TransferQuery::default() };
+    Ok(find(participant, &query)?.transfers.into_iter().next())
 }
 
 fn running(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -152,45 +192,32 @@ fn running(call: &mut Call<'_>) -> Result<Answer, Problem> {
 fn list(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let participant = call.need_on_bus(Verb::Read, &service(asking::TRANSFERS))?;
     let (since, until) = call.range()?;
-    let limit = bounded(call, "limit", 100, 1, 1000)? as usize;
-    let wanted = |name: &str, value: &str| {
-        let asked = call.parameter(name).filter(|text| !text.is_empty());
-        asked.is_none_or(|asked| asked.eq_ignore_ascii_case(value))
-    };
-    let (mut transfers, left_out) = remembered(participant)?;
-    transfers.retain(|one| {
-        wanted("stream", &one.stream) && wanted("flow", &one.flow) && wanted("outcome", &one.outcome) && one.meets(since, until)
+    let pattern = |name: &str| call.parameter(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let outcome = pattern("outcome").map(|name| {
+        let unknown = || Problem::bad("query outcome", "write under_way, complete, incomplete or broken_off");
+        Outcome::from_name(&name.to_ascii_lowercase()).ok_or_else(unknown)
     });
-    transfers.truncate(limit);
-    ok(&TransferList { transfers, left_out })
+    let query = TransferQuery {
+        since,
+        until,
+        id: None,
+        stream: pattern("stream"),
+        flow: pattern("flow"),
+        source: pattern("source"),
+        receiver: pattern("receiver"),
+        host: pattern("host"),
+        parameter: pattern("parameter"),
+        outcome: outcome.transpose()?,
+        after: call.parsed::<RecordCursor>("after")?.map(|RecordCursor(place)| place),
+        limit: Some(bounded(call, "limit", 100, 1, PAGE)?),
+    };
+    ok(&find(participant, &query)?)
 }
 
 fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let participant = call.need_on_bus(Verb::Read, &service(asking::TRANSFERS))?;
     let id = call.var(0);
-    let found = remembered(participant)?.0.into_iter().find(|one| one.id == id);
-    let missing = || Problem::new(http::StatusCode::NOT_FOUND, "no-transfer", format!("no hub remembers a transfer {id}"));
+    let found = by_id(participant, id)?;
+    let missing = || Problem::new(http::StatusCode::NOT_FOUND, "no-transfer", format!("the archive has no transfer {id}"));
     ok(&found.ok_or_else(|| missing().help("the log has its begin and its end: GET /api/v1/log/query?contains=bulk+transfer"))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_transfer_meets_the_ranges_in_which_it_ran() {
-        let transfer = |ended: Value| {
-            ShownTransfer::of(
-                &json!({ "stream": "s", "flow": "f", "transfer": 7, "incarnation": "i", "began": 10, "ended": ended }),
-            )
-        };
-        let (done, running) = (transfer(json!(20)), transfer(Value::Null));
-        assert_eq!((done.id.as_str(), done.transfer.as_str()), ("i.7.s#f", "7"));
-        for (since, until, meets) in [(0, 10, false), (0, 11, true), (15, 16, true), (20, 30, true), (21, 30, false)] {
-            assert_eq!(done.meets(Some(Time(since)), Some(Time(until))), meets, "{since} {until}");
-        }
-        assert!(running.meets(Some(Time(1000)), None) && !running.meets(None, Some(Time(10))));
-    }
 }

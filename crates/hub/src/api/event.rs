@@ -10,7 +10,10 @@ use super::{
     call::{GET, Route},
     when::{SINCE, UNTIL},
 };
-use crate::http::{admission::WorkKind, route::json_of};
+use crate::http::{
+    admission::WorkKind,
+    route::{Content, json_of},
+};
 
 pub(super) use self::{
     history::{AttributeHistory, read as read_history},
@@ -18,6 +21,7 @@ pub(super) use self::{
 };
 
 mod directory;
+mod export;
 mod history;
 mod reading;
 
@@ -88,6 +92,27 @@ pub const ROUTES: &[Route] = &[
         gives: (200, json_of::<KeptPage>()),
         work: WorkKind::Search,
         act: reading::rows,
+        ..GET
+    },
+    Route {
+        path: "/event/export",
+        id: "exportEvents",
+        what: "Returns all kept events that a query finds as a file",
+        query: &[
+            ("name", "string", "an attribute or a pattern; may be repeated; all, if missing"),
+            SINCE,
+            UNTIL,
+            ("order", "string", "newest (first) or oldest; newest, if missing"),
+            ("limit", "integer", "the largest number of events; all, if missing or 0"),
+            (
+                "format",
+                "string",
+                "json (one event a line, as /event/rows), csv (safe for spreadsheets), raw-csv or parquet (spec/event-archive.md); json, if missing",
+            ),
+        ],
+        gives: (200, Content::Bytes("application/x-ndjson")),
+        work: WorkKind::Export,
+        act: export::export,
         ..GET
     },
     Route {

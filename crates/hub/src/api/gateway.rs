@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, Response, StatusCode, header};
+use tampu_bus::access::Principal::Guest;
 use tampu_logbook::people::{People, PeopleError, principal::Credentials};
 
 use super::call::{Answer, Call, GET, Route, principal_of};
@@ -19,6 +20,7 @@ use crate::{
         route::Content,
         websocket::{NoHandshake, accept},
     },
+    rules::Rules,
 };
 
 /// The route of the gateway.
@@ -71,24 +73,29 @@ fn begin(call: &mut Call<'_>) -> Result<Answer, Problem> {
 fn caller(call: &Call<'_>) -> Caller {
     let bearer = text(&call.head.headers, header::AUTHORIZATION).and_then(|said| said.split_once(' '));
     let secret = call.auth.secret.clone().or_else(|| bearer.map(|(_, token)| token.trim().to_owned()));
-    checked(call.api.people.clone(), call.auth.clone(), secret)
+    checked(&call.api.people, &call.api.rules, call.auth.clone(), secret)
 }
 
 /// Returns the function that finds the caller of a token in HELLO.
 fn by_token(call: &Call<'_>) -> ByToken {
-    let (people, auth) = (call.api.people.clone(), call.auth.clone());
+    let (people, rules, auth) = (call.api.people.clone(), call.api.rules.clone(), call.auth.clone());
     Arc::new(move |token| {
         let principal = people.by_token(token).and_then(|principal| people.seen_from(principal, auth.from)).ok()?;
         let auth = RequestAuth { principal, ..auth.clone() };
-        Some(checked(people.clone(), auth, Some(token.to_owned())))
+        Some(checked(&people, &rules, auth, Some(token.to_owned())))
     })
 }
 
 /// Returns a caller whose credentials can be checked again with `secret`, that of the session or token.
-fn checked(people: Arc<People>, auth: RequestAuth, secret: Option<String>) -> Caller {
-    let principal = (auth.principal.by != Credentials::Nothing).then(|| principal_of(&auth.principal));
+///
+/// A guest has a session if a rule of the site gives guests something. What it is, the gateway asks for each request.
+fn checked(people: &Arc<People>, rules: &Arc<Rules>, auth: RequestAuth, secret: Option<String>) -> Caller {
+    let is_guest = auth.principal.by == Credentials::Nothing;
+    let (people, rules) = (people.clone(), rules.clone());
+    let is_admitted = move || !is_guest || rules.policy().gives_anything(&Guest);
+    let principal = is_admitted().then(|| principal_of(&auth.principal));
     let still = move || match people.look_again(&auth.principal, secret.as_deref()) {
-        Ok(now) => principal_of(&now) == principal_of(&auth.principal),
+        Ok(now) => principal_of(&now) == principal_of(&auth.principal) && is_admitted(),
         // A store that does not answer at the moment says nothing about the caller.
         Err(why) => matches!(why, PeopleError::Store(_)),
     };

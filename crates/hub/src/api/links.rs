@@ -17,7 +17,7 @@ use tampu_types::{RecordId, Time, event::AttributePattern};
 use super::{
     bulk::{self, ShownTransfer},
     call::{Answer, Call, GET, Route, ok},
-    event::ShownEvent,
+    event::{ShownEvent, repeated},
     log::{Clip, ShownRecord, by_id},
     on_bus::{PATIENCE, bounded, service},
 };
@@ -25,6 +25,11 @@ use crate::http::{admission::WorkKind, problem::Problem, route::json_of};
 
 /// Links of an entry that are followed.
 const MOST_LINKS: usize = 50;
+/// Links whose mentions are counted at once, and those of one search.
+const MOST_COUNTED: usize = 200;
+const COUNTED_TOGETHER: usize = 20;
+/// Entries that are looked at for these.
+const MOST_MENTIONS: usize = 1000;
 /// Bytes of a record's texts beside an entry.
 const CLIP: usize = 4096;
 
@@ -52,7 +57,26 @@ pub const ROUTES: &[Route] = &[
         act: mentions,
         ..GET
     },
+    Route {
+        path: "/mentions/counts",
+        id: "countMentions",
+        what: "Counts the entries that have a link to each of these, for marks in a list",
+        query: &[("to", "string", "a link, as for /mentions; repeated, at most 200")],
+        gives: (200, json_of::<Vec<MentionCount>>()),
+        work: WorkKind::Search,
+        act: counts,
+        ..GET
+    },
 ];
+
+/// The number of entries that mention something.
+#[derive(Debug, Serialize, JsonSchema)]
+struct MentionCount {
+    /// The link as it was asked.
+    to: String,
+    /// Entries that the caller may read, as far as they are among the newest 1000 of about 20 links.
+    entries: usize,
+}
 
 /// A link and its target.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -116,19 +140,45 @@ pub(in crate::api) fn entries(call: &Call<'_>, query: String, limit: usize) -> R
     Ok(page.hits.into_iter().map(|hit| (hit.entry, hit.snippet.text)).collect())
 }
 
+/// Returns the query for entries with this link. It compares words, so that links are compared whole afterwards.
+fn linked(to: &str) -> String {
+    format!("link:\"{}\"", to.replace('"', " "))
+}
+
+/// Returns true if an entry has this link. A link to one of an attribute's events mentions the attribute.
+fn mention(entry: &Entry, to: &str) -> bool {
+    entry
+        .content
+        .links
+        .iter()
+        .map(Link::to_string)
+        .any(|link| link == to || to.starts_with("event:") && link.strip_prefix(to).is_some_and(|rest| rest.starts_with('@')))
+}
+
+fn counts(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let links: Vec<Link> = repeated(call, "to")?;
+    if links.is_empty() || links.len() > MOST_COUNTED {
+        return Err(Problem::bad("query to", format!("1 to {MOST_COUNTED} links")));
+    }
+    let links: Vec<String> = links.iter().map(Link::to_string).collect();
+    let mut counts = Vec::new();
+    for some in links.chunks(COUNTED_TOGETHER) {
+        let query = some.iter().map(|link| linked(link)).collect::<Vec<_>>().join(" OR ");
+        let found = entries(call, query, MOST_MENTIONS)?;
+        counts.extend(
+            some.iter()
+                .map(|to| MentionCount { to: to.clone(), entries: found.iter().filter(|(entry, _)| mention(entry, to)).count() }),
+        );
+    }
+    ok(&counts)
+}
+
 fn mentions(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let to: Option<Link> = call.parsed("to")?;
     let to = to.ok_or_else(|| Problem::bad("query to", "missing; send a link, as record:ID"))?.to_string();
     let limit = bounded(call, "limit", 100, 1, 1000)? as usize;
-    // The search compares words; links are compared whole.
-    let quoted = to.replace('"', " ");
-    let found = entries(call, format!("link:\"{quoted}\""), limit)?;
-    // A link to an attribute is mentioned by each link to one of its events.
-    let is_it = |link: &Link| {
-        let link = link.to_string();
-        link == to || to.starts_with("event:") && link.strip_prefix(&to).is_some_and(|rest| rest.starts_with('@'))
-    };
-    let all = found.iter().filter(|(entry, _)| entry.content.links.iter().any(is_it));
+    let found = entries(call, linked(&to), limit)?;
+    let all = found.iter().filter(|(entry, _)| mention(entry, &to));
     ok(&all.map(|(entry, snippet)| EntrySummary::of(entry, snippet)).collect::<Vec<_>>())
 }
 
@@ -169,8 +219,7 @@ fn resolve(call: &Call<'_>, link: &Link) -> Target {
         }
         LinkKind::Transfer => {
             may(Verb::Read, asking::TRANSFERS)?;
-            let (all, _) = bulk::remembered(participant).map_err(told)?;
-            let transfer = all.into_iter().find(|one| one.id == target).ok_or("no hub remembers it")?;
+            let transfer = bulk::by_id(participant, target).map_err(told)?.ok_or("the archive does not have it")?;
             Ok((None, None, Some(transfer)))
         }
         LinkKind::Run => Err("a run has no page of its own; records with its run_id are found with field=run_id=...".to_owned()),

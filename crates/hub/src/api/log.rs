@@ -24,7 +24,7 @@ pub(super) use self::{
     context::by_id,
     counts::{LogHistogram, histogram_of, round_width},
     filter::query as conditions,
-    shown::{Clip, ShownRecord},
+    shown::{Clip, RecordCursor, ShownRecord},
 };
 
 mod context;
@@ -161,7 +161,7 @@ pub const ROUTES: &[Route] = &[
             (
                 "format",
                 "string",
-                "json (one record a line, spec/wire/json-lines.md), csv (safe for spreadsheets), raw-csv, text or xml; json, if missing"
+                "json (one record a line, spec/wire/json-lines.md), csv (safe for spreadsheets), raw-csv, text, xml or parquet (spec/log-archive.md); json, if missing"
             ),
             ("columns", "string", "for csv and raw-csv: names of fields, with commas; all, if missing"),
         ],

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tampu_bulk::asking;
+use tampu_bulk::{asking, transfers::TransferQuery};
 use tampu_bus::access::{Resource, Verb};
 use tampu_types::{Time, event::AttributeName};
 
@@ -132,11 +132,10 @@ fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
         }
     }
     if with_transfers {
-        match bulk::remembered(participant) {
-            Ok((all, _)) => {
-                let within = all.into_iter().filter(|one| one.meets(Some(since), Some(until)));
-                timeline.transfers = within.take(MOST_ROWS).collect();
-            }
+        let query =
+            TransferQuery { since: Some(since), until: Some(until), limit: Some(MOST_ROWS as u64), ..TransferQuery::default() };
+        match bulk::find(participant, &query) {
+            Ok(found) => timeline.transfers = found.into_transfers().into_iter().take(MOST_ROWS).collect(),
             Err(problem) => failed("transfers", problem),
         }
     }

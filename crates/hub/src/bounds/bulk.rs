@@ -35,4 +35,15 @@ pub(super) const BOUNDS: &[Bound] = &[
         Constant("bulk/src/control/sender.rs", "STOP_WAIT", "Duration::from_secs(3)", "3 s"),
         "the answer says that it is still active",
     ),
+    bound(
+        "running transfers that a hub follows",
+        Constant("bulk/src/transfers/account.rs", "REMEMBERED", "1000", "1000"),
+        "the oldest is dropped; its end is kept all the same",
+    ),
+    bound("kept transfers of one answer; bytes and time of it", Other("1000; 3 MiB, 20 s"), "the caller continues from its end"),
+    bound(
+        "receivers of a transfer whose results are kept",
+        Constant("bulk/src/transfers/account.rs", "RECEIVERS_KEPT", "32", "32"),
+        "those with missing data come first, and all are counted",
+    ),
 ];

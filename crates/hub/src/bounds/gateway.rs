@@ -29,6 +29,26 @@ pub(super) const BOUNDS: &[Bound] = &[
         "a further one is answered with status 503",
     ),
     bound(
+        "connections of guests with the gateway; of one address",
+        Constant("hub/src/gateway/limits.rs", "GUESTS", "64", "64; 8"),
+        "a further one ends with the reason",
+    ),
+    bound(
+        "sessions of guests; of these without a connection",
+        Constant("hub/src/gateway/limits.rs", "GUEST_SESSIONS", "128", "128; 32"),
+        "a further one is refused; those that are without one for the longest end",
+    ),
+    bound(
+        "subscriptions of a guest's session; publishers of it",
+        Constant("hub/src/gateway/limits.rs", "GUEST_SUBSCRIPTIONS", "16", "16; 4"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "questions of all guests that wait for their answer; of a guest's session",
+        Constant("hub/src/gateway/limits.rs", "ALL_GUEST_QUESTIONS", "4", "4; 2"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
         "subscriptions of a session; each pattern of topics counts",
         Constant("hub/src/gateway/limits.rs", "SUBSCRIPTIONS", "64", "64"),
         "a further one is refused, and the reason is sent",

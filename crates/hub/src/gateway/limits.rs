@@ -16,6 +16,20 @@ pub(crate) const ALL_SUBSCRIPTIONS: usize = 2048;
 pub(crate) const PUBLISHERS: usize = 1024;
 /// Questions of a session that wait for their answer.
 pub(crate) const QUESTIONS: usize = 16;
+/// Connections of guests by WebSocket, and of one address.
+pub(crate) const GUESTS: usize = 64;
+pub(crate) const GUESTS_OF_ONE: usize = 8;
+/// Sessions of guests, with and without a connection, and those without.
+pub(crate) const GUEST_SESSIONS: usize = 128;
+pub(crate) const GUESTS_DETACHED: usize = 32;
+/// Subscriptions of a guest's session.
+pub(crate) const GUEST_SUBSCRIPTIONS: usize = 16;
+/// Publishers of a guest's session.
+pub(crate) const GUEST_PUBLISHERS: usize = 4;
+/// Questions of a guest's session that wait for their answer.
+pub(crate) const GUEST_QUESTIONS: usize = 2;
+/// Questions of all guests that wait, so that services have places for the others.
+pub(crate) const ALL_GUEST_QUESTIONS: usize = 4;
 /// Longest body of a client's frame, in bytes.
 pub(crate) const FRAME: u32 = 16 << 20;
 /// Shortest limit for the hub's frames that a client may set, in bytes.

@@ -20,7 +20,7 @@ use tampu_types::gateway::{
 use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
-    limits::QUESTIONS,
+    limits::{ALL_GUEST_QUESTIONS, GUEST_QUESTIONS, QUESTIONS},
     rights,
     session::{Entry, Session},
     shared::GatewayShared,
@@ -29,12 +29,19 @@ use super::{
 /// Asks a question, and has its answer sent.
 pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32, ask: &Ask<'_>) -> Result<(), End> {
     let (.., waiting) = session.counts();
-    if waiting >= QUESTIONS {
-        return Err(End::because(Code::Limit, format_args!("a session asks at most {QUESTIONS} questions at once")));
+    let most = if session.is_guest() { GUEST_QUESTIONS } else { QUESTIONS };
+    if waiting >= most {
+        return Err(End::because(Code::Limit, format_args!("a session asks at most {most} questions at once")));
     }
     for (verb, resource) in rights::of_question(ask.service, ask.question) {
         session.require(gateway, verb, &resource)?;
     }
+    let place = match session.is_guest() {
+        false => None,
+        true => Some(gateway.guest_questions.try_enter(ALL_GUEST_QUESTIONS).ok_or_else(|| {
+            End::because(Code::Limit, format_args!("guests ask at most {ALL_GUEST_QUESTIONS} questions at once; try again"))
+        })?),
+    };
     let timeout = Duration::from_millis(u64::from(ask.timeout_ms));
     let parts = call(&gateway.participant, ask.service, ask.question.to_vec(), timeout).map_err(|why| end_of(&why))?;
     let cancelled = Arc::new(AtomicBool::new(false));
@@ -48,6 +55,7 @@ pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32,
                 by_part.as_ref().is_none_or(|(gateway, service)| may_read_or_set(&session, gateway, service, content))
             };
             let end = answer(&session, id, parts, all, may_have, &cancelled);
+            drop(place);
             // The client that has cancelled has its end already.
             if !cancelled.load(Ordering::Acquire) && session.remove(id).is_some() {
                 session.send_end(id, &end);

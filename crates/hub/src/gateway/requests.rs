@@ -13,7 +13,7 @@ use tampu_types::gateway::{
 
 use super::{
     attributes,
-    limits::PUBLISHERS,
+    limits::{GUEST_PUBLISHERS, PUBLISHERS},
     publisher::PublishError,
     questions,
     session::{Entry, Session},
@@ -145,8 +145,9 @@ fn open(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32, open: &Op
 
 fn declare(session: &Arc<Session>, gateway: &GatewayShared, id: u32, declare: &Declare) -> Result<(), End> {
     let (_, publishers, _) = session.counts();
-    if publishers >= PUBLISHERS {
-        return Err(End::because(Code::Limit, format_args!("a session has at most {PUBLISHERS} publishers")));
+    let most = if session.is_guest() { GUEST_PUBLISHERS } else { PUBLISHERS };
+    if publishers >= most {
+        return Err(End::because(Code::Limit, format_args!("a session has at most {most} publishers")));
     }
     session.require(gateway, Verb::Write, &Resource::Source(session.source.to_string()))?;
     if let Some(topic) = &declare.topic {

@@ -96,6 +96,11 @@ impl Session {
         })
     }
 
+    /// Returns true for the session of a visitor without a login, whose bounds are smaller.
+    pub fn is_guest(&self) -> bool {
+        self.principal == Principal::Guest
+    }
+
     /// Asks the hook if the session's principal may do this.
     pub fn require(&self, gateway: &GatewayShared, verb: Verb, resource: &Resource) -> Result<(), End> {
         gateway.access.ask_for(&self.principal, verb, resource).map_err(|denied| End {

@@ -8,7 +8,7 @@ use tampu_bus::access::Principal;
 use tampu_types::gateway::messages::{Code, End, Hello};
 
 use super::{
-    limits::{DETACHED, RESUME, SESSIONS},
+    limits::{DETACHED, GUEST_SESSIONS, GUESTS_DETACHED, RESUME, SESSIONS},
     session::{Session, SessionKey},
     shared::{GatewayShared, count},
 };
@@ -47,6 +47,9 @@ impl Sessions {
             if all.len() >= SESSIONS {
                 return Err(End::because(Code::Limit, format_args!("the hub has {SESSIONS} sessions already")));
             }
+            if session.is_guest() && all.values().filter(|one| one.is_guest()).count() >= GUEST_SESSIONS {
+                return Err(End::because(Code::Limit, format_args!("the hub has {GUEST_SESSIONS} sessions of guests already")));
+            }
             all.insert(session.key, session.clone());
         }
         let connection = session.outgoing.attach(0).unwrap_or_default();
@@ -70,16 +73,19 @@ impl Sessions {
 
     /// Ends sessions whose time without a connection is over; of too many, the ones that are alone longest.
     pub fn sweep(&self, now: Instant) {
-        let mut alone: Vec<(Instant, Arc<Session>)> =
-            self.list().into_iter().filter_map(|session| Some((session.detached_since()?, session))).collect();
-        alone.sort_by_key(|(since, _)| *since);
-        let too_many = alone.len().saturating_sub(DETACHED);
-        for (at, (since, session)) in alone.into_iter().enumerate() {
-            let is_over = now.saturating_duration_since(since) >= RESUME;
-            // It may have been resumed since.
-            if (is_over || at < too_many) && session.detached_since() == Some(since) {
-                self.remove(&session.key);
-                session.end(None);
+        let alone = self.list().into_iter().filter_map(|session| Some((session.detached_since()?, session)));
+        // Guests do not end the sessions of others.
+        let (guests, others): (Vec<_>, Vec<_>) = alone.partition(|(_, session)| session.is_guest());
+        for (mut alone, most) in [(guests, GUESTS_DETACHED), (others, DETACHED)] {
+            alone.sort_by_key(|(since, _)| *since);
+            let too_many = alone.len().saturating_sub(most);
+            for (at, (since, session)) in alone.into_iter().enumerate() {
+                let is_over = now.saturating_duration_since(since) >= RESUME;
+                // It may have been resumed since.
+                if (is_over || at < too_many) && session.detached_since() == Some(since) {
+                    self.remove(&session.key);
+                    session.end(None);
+                }
             }
         }
     }

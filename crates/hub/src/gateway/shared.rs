@@ -44,6 +44,8 @@ pub(super) struct GatewayShared {
     pub subscribed: AtomicUsize,
     /// Subscriptions of attributes with readers of their own.
     pub own_readers: Running,
+    /// Questions of guests that wait for their answer.
+    pub guest_questions: Running,
     /// Bytes of frames that all sessions keep.
     pub kept: Arc<AtomicUsize>,
     pub counters: Counters,
@@ -58,6 +60,7 @@ impl GatewayShared {
             join,
             subscribed: AtomicUsize::new(0),
             own_readers: Running::new(),
+            guest_questions: Running::new(),
             kept: Arc::default(),
             counters: Counters::default(),
             client: Mutex::default(),

@@ -26,7 +26,7 @@ use tampu_types::{
 use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
-    limits::{ALL_SUBSCRIPTIONS, READER_QUEUE, SUBSCRIPTIONS},
+    limits::{ALL_SUBSCRIPTIONS, GUEST_SUBSCRIPTIONS, READER_QUEUE, SUBSCRIPTIONS},
     logs::{self, LogState, Passed},
     outgoing::Closed,
     session::{Entry, Readable, Session},
@@ -116,14 +116,12 @@ pub(super) fn open(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32
 pub(super) fn enter(session: &Session, gateway: &GatewayShared, count: usize) -> Result<(), End> {
     let of_all = gateway.subscribed.fetch_add(count, Ordering::AcqRel) + count;
     let of_one = session.subscribed.fetch_add(count, Ordering::AcqRel) + count;
-    if of_one <= SUBSCRIPTIONS && of_all <= ALL_SUBSCRIPTIONS {
+    let most = if session.is_guest() { GUEST_SUBSCRIPTIONS } else { SUBSCRIPTIONS };
+    if of_one <= most && of_all <= ALL_SUBSCRIPTIONS {
         return Ok(());
     }
     leave(session, gateway, count);
-    Err(End::because(
-        Code::Limit,
-        format_args!("a session has at most {SUBSCRIPTIONS} subscriptions, and a hub {ALL_SUBSCRIPTIONS}"),
-    ))
+    Err(End::because(Code::Limit, format_args!("a session has at most {most} subscriptions, and a hub {ALL_SUBSCRIPTIONS}")))
 }
 
 /// Gives places among the subscriptions back.

@@ -40,7 +40,7 @@ use tokio::{
 };
 
 use super::{
-    limits::{FRAME, GREETING, LEAST_FRAME, WEB, WEB_OF_ONE},
+    limits::{FRAME, GREETING, GUESTS, GUESTS_OF_ONE, LEAST_FRAME, WEB, WEB_OF_ONE},
     web::{WEB_SOCKET, preamble},
 };
 use crate::http::{
@@ -101,7 +101,7 @@ impl Form {
 /// The caller behind a connection.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    /// The principal; none for a guest.
+    /// The principal; none for a guest to whom no rule gives anything.
     pub principal: Option<Principal>,
     /// Returns true while the credentials hold. It may block.
     pub still: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -114,12 +114,27 @@ pub(crate) type ByToken = Arc<dyn Fn(&str) -> Option<Caller> + Send + Sync>;
 pub(crate) struct WebGateway {
     socket: PathBuf,
     places: Arc<Places>,
+    /// The places of guests among them.
+    guests: Arc<Places>,
     runtime: Option<Runtime>,
 }
 
 /// The connections at present, by network.
 #[derive(Default)]
 struct Places(Mutex<HashMap<IpAddr, usize>>);
+
+impl Places {
+    /// Takes a place, unless all networks together or this one have as many already.
+    fn enter(self: &Arc<Places>, network: IpAddr, of_all: usize, of_one: usize) -> Option<Place> {
+        let mut all = self.0.lock();
+        let sum: usize = all.values().sum();
+        if sum >= of_all || all.get(&network).is_some_and(|here| *here >= of_one) {
+            return None;
+        }
+        *all.entry(network).or_default() += 1;
+        Some(Place { places: self.clone(), network })
+    }
+}
 
 /// The place of a connection. It is free again when this is dropped.
 pub(crate) struct Place {
@@ -144,7 +159,8 @@ impl WebGateway {
     pub fn start(run: &Path) -> io::Result<WebGateway> {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).max_blocking_threads(4).thread_name("gateway web").enable_all().build()?;
-        Ok(WebGateway { socket: run.join(WEB_SOCKET), places: Arc::default(), runtime: Some(runtime) })
+        let socket = run.join(WEB_SOCKET);
+        Ok(WebGateway { socket, places: Arc::default(), guests: Arc::default(), runtime: Some(runtime) })
     }
 
     /// Returns true if this hub has a gateway.
@@ -154,25 +170,19 @@ impl WebGateway {
 
     /// Takes a place for a connection from this address; none if it or the server has too many.
     pub fn enter(&self, from: IpAddr) -> Option<Place> {
-        let network = client_network(from);
-        let mut all = self.places.0.lock();
-        let sum: usize = all.values().sum();
-        if sum >= WEB || all.get(&network).is_some_and(|of_one| *of_one >= WEB_OF_ONE) {
-            return None;
-        }
-        *all.entry(network).or_default() += 1;
-        Some(Place { places: self.places.clone(), network })
+        self.places.enter(client_network(from), WEB, WEB_OF_ONE)
     }
 
     /// Makes the task of a connection.
     pub fn tunnel(&self, place: Place, caller: Caller, by_token: ByToken) -> Option<Tunnel> {
         let handle = self.runtime.as_ref()?.handle().clone();
-        let (socket, place) = (self.socket.clone(), Arc::new(place));
+        let (socket, guests, place) = (self.socket.clone(), self.guests.clone(), Arc::new(place));
         Some(Tunnel(Arc::new(move |upgraded| {
             let (socket, place) = (socket.clone(), place.clone());
             let (caller, by_token) = (caller.clone(), by_token.clone());
+            let way = Way { socket, guests: guests.clone(), network: place.network };
             let task = Aborting(spawn_on(&handle, async move {
-                Connection::new(upgraded).serve(&socket, caller, by_token).await;
+                Connection::new(upgraded).serve(&way, caller, by_token).await;
                 drop(place);
             }));
             Box::pin(async move {
@@ -181,6 +191,13 @@ impl WebGateway {
             })
         })))
     }
+}
+
+/// The way of a connection to the gateway.
+struct Way {
+    socket: PathBuf,
+    guests: Arc<Places>,
+    network: IpAddr,
 }
 
 fn spawn_on(handle: &Handle, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
@@ -266,11 +283,11 @@ impl Connection {
         }
     }
 
-    async fn serve(mut self, socket: &Path, caller: Caller, by_token: ByToken) {
-        let begun = timeout(GREETING, self.greet(socket, caller, by_token)).await;
+    async fn serve(mut self, way: &Way, caller: Caller, by_token: ByToken) {
+        let begun = timeout(GREETING, self.greet(way, caller, by_token)).await;
         let begun = begun.unwrap_or_else(|_| Err(Some(Farewell::because(Code::Protocol, "no hello came"))));
         let form = self.form;
-        let (hub, caller) = match begun {
+        let (hub, caller, _guest) = match begun {
             Ok(begun) => begun,
             Err(farewell) => {
                 if let Some(farewell) = farewell {
@@ -301,10 +318,10 @@ impl Connection {
     /// Reads HELLO and connects to the gateway. The error is what the client is told, if it is there.
     async fn greet(
         &mut self,
-        socket: &Path,
+        way: &Way,
         caller: Caller,
         by_token: ByToken,
-    ) -> Result<(UnixStream, Caller), Option<Farewell>> {
+    ) -> Result<(UnixStream, Caller, Option<Place>), Option<Farewell>> {
         let limit = LEAST_FRAME as usize + HEADER_LEN;
         let bytes = loop {
             match self.input.next(limit).await.map_err(|bad| Some(bad.into()))? {
@@ -337,17 +354,25 @@ impl Connection {
             let why = "log in, or send a token of the logbook in HELLO or in the header Authorization";
             return Err(Some(Farewell::because(Code::Unauthenticated, why)));
         };
+        let guest = match principal {
+            Principal::Guest => {
+                let place = way.guests.enter(way.network, GUESTS, GUESTS_OF_ONE);
+                let full = "guests have too many connections with the gateway, of all or of this address; log in";
+                Some(place.ok_or_else(|| Some(Farewell::because(Code::Limit, full)))?)
+            }
+            _ => None,
+        };
         let mut first = preamble(principal).map_err(|why| Some(Farewell::because(Code::Failed, why)))?;
         let body = serde_json::to_vec(&hello).map_err(|why| protocol(&why))?;
         put_frame(&mut first, Kind::Hello, 0, 0, 0, &body);
         let connected = async {
-            let mut hub = UnixStream::connect(socket).await?;
+            let mut hub = UnixStream::connect(&way.socket).await?;
             hub.write_all(&first).await?;
             io::Result::Ok(hub)
         };
         let hub =
             connected.await.map_err(|_| Some(Farewell::because(Code::Stopping, "the gateway does not run at the moment")))?;
-        Ok((hub, caller))
+        Ok((hub, caller, guest))
     }
 }
 

@@ -33,6 +33,8 @@ fn every_route_of_the_console_does_what_the_document_says() {
     assert!(get("/log/histogram?bins=10").json()["total"].as_u64() >= Some(2));
     assert!(get("/log/stat?by=process").json()["rows"][0]["count"].as_u64() >= Some(1));
     assert!(String::from_utf8(get("/log/export").bytes).unwrap().lines().count() >= 2);
+    let file = get("/log/export?format=parquet").bytes;
+    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1") && file.len() > 1000);
     assert_eq!(get("/log/loggers").json()["complete"], true);
     assert!(get("/log/status").json()["archive"].is_object());
     let levels = all.ask(&owner, "POST", "/log/levels", Some(json!({ "name": "nobody", "central": "Debug" }))).json();
@@ -43,12 +45,16 @@ fn every_route_of_the_console_does_what_the_document_says() {
     assert_eq!(get("/event/values?name=a/b/c/d").json()["missing"], json!(["a/b/c/d"]));
     assert_eq!(get("/event/history?name=a/b/c/d").json()["count"], 0);
     assert_eq!(get("/event/rows").json()["next"], json!(null));
+    assert_eq!(get("/event/export").bytes, b"");
+    let file = get("/event/export?format=parquet").bytes;
+    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"), "an empty file is one too");
     assert_eq!(get("/event/doctor?pattern=*").json(), json!([]));
     assert_eq!(get("/bulk/running").json()["processes"], json!([]));
     assert_eq!(get("/bulk/transfers").json()["transfers"], json!([]));
     all.refused(&owner, "GET", "/bulk/transfers/x", None, 404);
     assert_eq!(get("/site").json()["hosts"].as_array().unwrap().len(), 1);
     assert_eq!(get("/mentions?to=run:7").json(), json!([]));
+    assert_eq!(get("/mentions/counts?to=run:7&to=run:8").json()[1], json!({ "to": "run:8", "entries": 0 }));
     assert!(get("/timeline").json()["log"]["total"].as_u64() >= Some(2));
 
     let used = all.used.into_inner();
@@ -80,7 +86,11 @@ fn requests_of_the_console_name_what_is_wrong() {
         ("/event/values?name=a", "bad-request", "a"),
         ("/event/history", "bad-request", "missing"),
         ("/event/rows?after=x", "bad-request", "not a cursor"),
+        ("/event/export?format=docx", "bad-request", "'docx'"),
         ("/mentions?to=x", "bad-request", "x"),
+        ("/mentions/counts", "bad-request", "1 to 200 links"),
+        ("/bulk/transfers?outcome=lost", "bad-request", "write under_way"),
+        ("/bulk/transfers?after=x", "bad-request", "not a cursor"),
         ("/timeline?lanes=x", "bad-request", "is no lane"),
         ("/log/export?columns=time", "bad-request", "only csv"),
     ] {

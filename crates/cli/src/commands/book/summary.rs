@@ -8,9 +8,11 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::Value;
 use tampu_archive::{Grouping, query::Query};
-use tampu_bulk::asking;
+use tampu_bulk::{
+    asking,
+    transfers::{PAGE, Transfer, TransferQuery},
+};
 use tampu_event::history::ask::HistoryQuery;
 use tampu_logbook::{
     book::EntryAttribute,
@@ -329,16 +331,22 @@ fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draf
 }
 
 /// Returns the transfers that the hub knows, with their results.
-fn transfers(keeper: &Keeper, (since, _): (Time, Time), _: &Context, draft: &mut String) -> Outcome {
-    let found = asking::transfers(keeper.participant(), PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
-    let text = |one: &Value, name: &str| one[name].as_str().unwrap_or("-").to_owned();
-    let of_now: Vec<&Value> =
-        found.list.iter().filter(|one| one["began"].as_i64().is_some_and(|began| began >= since.0)).collect();
-    let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
-    for one in &of_now {
-        *outcomes.entry(text(one, "outcome")).or_default() += 1;
+fn transfers(keeper: &Keeper, (since, _): (Time, Time), context: &Context, draft: &mut String) -> Outcome {
+    let mut query = TransferQuery { since: Some(since), limit: Some(PAGE), ..TransferQuery::default() };
+    let mut of_now: Vec<Transfer> = Vec::new();
+    loop {
+        let page = asking::page(keeper.participant(), &query, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
+        of_now.extend(page.transfers.into_iter().filter(|one| one.began >= since));
+        query.after = page.cursor;
+        if query.after.is_none() || context.interrupt.asked() {
+            break;
+        }
     }
-    let outcomes: Vec<String> = outcomes.into_iter().map(|(outcome, count)| format!("{count} {}", line(&outcome))).collect();
+    let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
+    for one in &of_now {
+        *outcomes.entry(one.outcome.name()).or_default() += 1;
+    }
+    let outcomes: Vec<String> = outcomes.into_iter().map(|(outcome, count)| format!("{count} {}", line(outcome))).collect();
     let _ = writeln!(
         draft,
         "{}{}{}.\n",
@@ -346,11 +354,12 @@ fn transfers(keeper: &Keeper, (since, _): (Time, Time), _: &Context, draft: &mut
         if outcomes.is_empty() { "" } else { ": " },
         outcomes.join(", ")
     );
-    for one in of_now.iter().rev().take(LINES) {
-        let began = Time(one["began"].as_i64().unwrap_or_default());
-        let (stream, flow, outcome) = (text(one, "stream"), text(one, "flow"), text(one, "outcome"));
-        let bytes = indicatif::DecimalBytes(one["bytes"].as_f64().unwrap_or(0.0) as u64);
-        let _ = writeln!(draft, "- {} {}: {bytes}, {}", minutes(began), line(&format!("{stream}#{flow}")), line(&outcome));
+    // The newest first.
+    for one in of_now.iter().take(LINES) {
+        let (began, outcome) = (one.began, one.outcome.name());
+        let bytes = indicatif::DecimalBytes(one.bytes);
+        let _ =
+            writeln!(draft, "- {} {}: {bytes}, {}", minutes(began), line(&format!("{}#{}", one.stream, one.flow)), line(outcome));
     }
     if of_now.len() > LINES {
         let _ = writeln!(draft, "- and {} before those", of_now.len() - LINES);

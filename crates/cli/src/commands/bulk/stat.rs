@@ -5,20 +5,20 @@ use std::{io::Write, time::Duration};
 use clap::Args;
 use indicatif::DecimalBytes;
 use serde_json::{Value, json};
-use tampu_bulk::{Name, asking};
-use tampu_bus::service::CallError;
-use tampu_types::Time;
+use tampu_bulk::{Name, asking, transfers::TransferQuery};
 
+use super::history;
 use crate::{
     context::Context,
     failure::{Outcome, written},
     output::table::print_line,
     plural::counted,
-    time_text,
 };
 
 /// Time limit for answers of senders and receivers.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Transfers of --past.
+const PAST: u64 = 1000;
 
 /// Show running senders and receivers, and for whom they wait
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub struct Stat {
     /// Only this stream
     #[arg(long, value_name = "NAME")]
     stream: Option<Name>,
-    /// Show past transfers that the hub knows, the oldest first, instead of running ones
+    /// Show running and kept transfers, the oldest first, at most 1000; as `tampu bulk history` does
     #[arg(long)]
     past: bool,
     /// Write JSON objects, one a line
@@ -39,15 +39,9 @@ impl Stat {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-bulk-stat")?;
         if self.past {
-            let found = asking::transfers(&participant, PATIENCE).map_err(|error| context.common.connect.call_failed(&error))?;
-            if found.answered == 0 {
-                let nobody = CallError::Unanswered(asking::TRANSFERS.to_owned());
-                return Err(context.common.connect.call_failed(&nobody));
-            }
-            if found.left_out > 0 {
-                eprintln!("tampu: {} older transfers are left out: the answer would have been too long", found.left_out);
-            }
-            return self.past(&found.list, &mut std::io::stdout().lock());
+            let stream = self.stream.as_ref().map(|name| name.as_str().to_owned());
+            let query = TransferQuery { stream, ..TransferQuery::default() };
+            return history::show(context, &participant, query, PAST, self.json);
         }
         let found = asking::ask(&participant, PATIENCE).map_err(|error| context.common.connect.call_failed(&error))?;
         let mut rows: Vec<(String, Value)> = Vec::new();
@@ -93,31 +87,6 @@ impl Stat {
     fn wants(&self, state: &Value) -> bool {
         let stream = state["stream"].as_str().and_then(|name| Name::new(name).ok());
         self.stream.is_none() || self.stream == stream
-    }
-
-    fn past(&self, found: &[Value], out: &mut impl Write) -> Outcome {
-        for one in found.iter().filter(|one| self.wants(one)) {
-            if self.json {
-                written(writeln!(out, "{}", time_text::json_line(one, "a transfer")?))?;
-                continue;
-            }
-            let why: Vec<&str> = list(one, "why").iter().filter_map(Value::as_str).collect();
-            let why = if why.is_empty() { String::new() } else { format!("  {}", why.join("; ")) };
-            let line = format!(
-                "{}  {}#{}  {}  {:<10}  {:>10}  {:>10}/s  {}  {}{why}",
-                one["began"].as_i64().map_or_else(String::new, |ns| time_text::local(Time(ns))),
-                text(one, "stream"),
-                text(one, "flow"),
-                one["transfer"],
-                text(one, "outcome"),
-                bytes(one, "bytes").to_string(),
-                bytes(one, "bytes_per_s").to_string(),
-                text(one, "source"),
-                text(one, "parameter"),
-            );
-            print_line(out, &line)?;
-        }
-        Ok(())
     }
 }
 
@@ -225,10 +194,8 @@ mod tests {
         let stat = Stat { stream: None, past: false, json: false };
         let mut out = Vec::new();
         stat.show(&rows, &mut out).unwrap();
-        let past = json!({"stream": evil, "flow": evil, "outcome": evil, "source": evil, "parameter": evil, "why": [evil], "transfer": 1});
-        stat.past(&[past], &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(text.lines().count(), 6, "{text}");
+        assert_eq!(text.lines().count(), 5, "{text}");
         assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}'), "{text:?}");
         assert!(text.contains("a\\x1b[2J\\x9b31m\\u{202e}b⏎c") && text.contains(", encrypted, "), "{text}");
     }

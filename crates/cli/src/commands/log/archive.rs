@@ -10,6 +10,7 @@ use tampu_archive::{
     Doing, LocalArchive, Options, Stop, TableArchive,
     upkeep::{self, Done, Told, Upkeep, archive_in},
 };
+use tampu_bulk::transfers;
 use tampu_event::history;
 use tampu_types::Domain;
 
@@ -47,6 +48,7 @@ pub struct Archive {
 pub enum Kept {
     Logs,
     Events,
+    Transfers,
 }
 
 impl Kept {
@@ -55,6 +57,7 @@ impl Kept {
         match self {
             Kept::Logs => archive_in(data, domain),
             Kept::Events => history::ask::archive_in(data, domain),
+            Kept::Transfers => transfers::archive_in(data, domain),
         }
     }
 }
@@ -100,6 +103,7 @@ impl Archive {
                 match kept {
                     Kept::Logs => keeper.upkeep(&what, &mut doing),
                     Kept::Events => keeper.upkeep_of_events(&what, &mut doing),
+                    Kept::Transfers => keeper.upkeep_of_transfers(&what, &mut doing),
                 }
             }
         };
@@ -162,8 +166,9 @@ fn here(context: &Context, kept: Kept, data: &Path, what: Upkeep, doing: &mut dy
             let archive = LocalArchive::open(&dir, options).map_err(failed)?;
             upkeep::upkeep(&archive, &what, &stop, &tell).map_err(failed)
         }
-        Kept::Events => {
-            let archive = TableArchive::open(&dir, &history::SCHEMA, options).map_err(failed)?;
+        Kept::Events | Kept::Transfers => {
+            let schema = if kept == Kept::Events { &history::SCHEMA } else { &transfers::SCHEMA };
+            let archive = TableArchive::open(&dir, schema, options).map_err(failed)?;
             archive.upkeep(&what, &stop, &tell).map_err(failed)
         }
     }

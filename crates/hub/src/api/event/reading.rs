@@ -12,7 +12,7 @@ use tampu_event::{
     history::ask::{HistoryQuery, history},
 };
 use tampu_types::{
-    Incarnation, RecordId, Time,
+    Incarnation, RecordId, Time, csv,
     event::{AttributeName, AttributePattern, EventView, KeptEvent, Shape, ValueView},
 };
 
@@ -168,6 +168,34 @@ impl ShownEvent {
             note: kept.note.to_owned(),
             ..shown
         }
+    }
+}
+
+/// Heading of a file with a row for each event.
+pub(super) const HEADING: &str = "time,received,name,reason,from,sequence,kinds,quality,value,unit,source,incarnation,note\n";
+
+impl ShownEvent {
+    /// Returns the event as a row under [`HEADING`], with the end of the line.
+    pub(super) fn csv(&self, is_raw: bool) -> String {
+        let kinds = self.kinds.join(",");
+        let cells = [
+            self.time.as_str(),
+            self.received.as_deref().unwrap_or_default(),
+            &self.name,
+            self.reason.unwrap_or_default(),
+            self.from.as_deref().unwrap_or(&self.sequence),
+            &self.sequence,
+            &kinds,
+            self.quality.unwrap_or_default(),
+            self.error.as_deref().unwrap_or(&self.text),
+            &self.unit,
+            &self.source,
+            &self.incarnation,
+            &self.note,
+        ];
+        let mut text = String::new();
+        csv::line(cells, is_raw, &mut text);
+        text
     }
 }
 

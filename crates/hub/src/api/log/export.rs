@@ -4,7 +4,10 @@ use std::io;
 
 use bytes::Bytes;
 use http::{Response, header};
-use tampu_archive::query::{Cursor, Query, source_of};
+use tampu_archive::{
+    ParquetWriter,
+    query::{Cursor, Query, source_of},
+};
 use tampu_bus::{Participant, access::Verb};
 use tampu_log::collector::ask;
 use tampu_types::{
@@ -18,6 +21,7 @@ use super::{
     super::{
         call::{Answer, Call},
         on_bus::{PATIENCE, is_newest_first},
+        pieces::PieceBuffer,
     },
     filter,
     subject::archive,
@@ -43,6 +47,8 @@ tampu_types::named_enum! {
         Text => "text",
         /// XML as ACS writes it.
         Xml => "xml",
+        /// Parquet with the columns of the archive's own files.
+        Parquet => "parquet",
     }
 }
 
@@ -53,6 +59,7 @@ impl RecordFile {
             RecordFile::Csv | RecordFile::RawCsv => "text/csv; charset=utf-8",
             RecordFile::Text => "text/plain; charset=utf-8",
             RecordFile::Xml => "application/xml",
+            RecordFile::Parquet => "application/vnd.apache.parquet",
         }
     }
 
@@ -62,6 +69,7 @@ impl RecordFile {
             RecordFile::Csv | RecordFile::RawCsv => "csv",
             RecordFile::Text => "txt",
             RecordFile::Xml => "xml",
+            RecordFile::Parquet => "parquet",
         }
     }
 }
@@ -76,15 +84,19 @@ struct RecordPieces {
     left: u64,
     format: RecordFile,
     columns: Vec<RecordField>,
-    /// Text for the next piece.
+    /// Text for the next piece, of every format but Parquet.
     text: String,
+    /// The file that is being written, of Parquet. Its bytes come with each row group.
+    parquet: Option<ParquetWriter<PieceBuffer>>,
+    /// Bytes of that file for the next piece.
+    out: PieceBuffer,
     /// Text after the last record.
     end: String,
 }
 
 impl RecordPieces {
     fn push(&mut self, record: &LogRecord) -> io::Result<()> {
-        let RecordPieces { text, columns, format, .. } = self;
+        let RecordPieces { text, columns, format, parquet, .. } = self;
         match format {
             RecordFile::Json => {
                 text.push_str(&serde_json::to_string(record)?);
@@ -96,13 +108,18 @@ impl RecordPieces {
                 write_record(text, record, AcsXmlOptions::default());
                 text.push('\n');
             }
+            RecordFile::Parquet => {
+                if let Some(parquet) = parquet {
+                    parquet.push(record)?;
+                }
+            }
         }
         Ok(())
     }
 
     /// Makes the text of the next records.
     fn next_piece(&mut self) -> io::Result<()> {
-        while self.text.len() < PIECE
+        while self.text.len() + self.out.len() < PIECE
             && let Some(query) = self.rest.take()
         {
             let page = Query { limit: Some(self.left.min(AT_ONCE)), ..query };
@@ -133,6 +150,9 @@ impl RecordPieces {
         }
         if self.rest.is_none() {
             self.text.push_str(&std::mem::take(&mut self.end));
+            if let Some(parquet) = self.parquet.take() {
+                parquet.finish()?;
+            }
         }
         Ok(())
     }
@@ -143,10 +163,12 @@ impl Iterator for RecordPieces {
 
     fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Err(error) = self.next_piece() {
-            (self.rest, self.text) = (None, String::new());
+            (self.rest, self.text, self.parquet) = (None, String::new(), None);
+            self.out.take();
             return Some(Err(error));
         }
-        let piece = std::mem::take(&mut self.text);
+        let piece =
+            if self.format == RecordFile::Parquet { self.out.take() } else { std::mem::take(&mut self.text).into_bytes() };
         (!piece.is_empty()).then(|| Ok(Bytes::from(piece)))
     }
 }
@@ -163,6 +185,10 @@ fn line(record: &LogRecord, text: &mut String) {
         text.push_str(&format!(" {}={}", harmless(&datum.name, false), harmless(&datum.value, false)));
     }
     text.push('\n');
+}
+
+fn failed(why: &dyn std::fmt::Display) -> Problem {
+    Problem::new(http::StatusCode::INTERNAL_SERVER_ERROR, "failed", why.to_string())
 }
 
 pub(super) fn export(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -183,13 +209,17 @@ pub(super) fn export(call: &mut Call<'_>) -> Result<Answer, Problem> {
     match format {
         RecordFile::Csv | RecordFile::RawCsv => csv::heading(&columns, &mut text),
         RecordFile::Xml => {
-            (text, end) =
-                file_frame().map_err(|why| Problem::new(http::StatusCode::INTERNAL_SERVER_ERROR, "failed", why.to_string()))?;
+            (text, end) = file_frame().map_err(|why| failed(&why))?;
         }
-        RecordFile::Json | RecordFile::Text => {}
+        RecordFile::Json | RecordFile::Text | RecordFile::Parquet => {}
     }
+    let out = PieceBuffer::default();
+    let parquet = match format {
+        RecordFile::Parquet => Some(ParquetWriter::new(out.clone(), participant.domain().as_str()).map_err(|why| failed(&why))?),
+        _ => None,
+    };
     let (participant, stop) = (participant.clone(), call.stop.clone());
-    let pieces = RecordPieces { participant, stop, rest: Some(query), left, format, columns, text, end };
+    let pieces = RecordPieces { participant, stop, rest: Some(query), left, format, columns, text, parquet, out, end };
     let mut answer = Response::new(ResponseBody::Pieces(Box::new(pieces), None));
     let headers = answer.headers_mut();
     set(headers, header::CONTENT_TYPE, format.content_type());
