@@ -242,6 +242,11 @@ ui: ## build the pages of the console anew (needs Node); ui/dist is part of the 
 	@scripts/need.sh node
 	@cd ui && npm ci --no-audit --no-fund --silent && npm run --silent check && npm test --silent && npm run --silent build
 
+.PHONY: screenshots
+screenshots: build ## pictures of the console's views for the docs, beside the demo (ARGS="log site" for some of them)
+	@scripts/need.sh node chromium
+	@scripts/screenshots.py $(ARGS)
+
 .PHONY: test-python
 test-python: need ## the tests of the Python package, beside real hubs (part of make test-all)
 	@scripts/need.sh python

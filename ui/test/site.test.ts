@@ -37,6 +37,7 @@ test("each fault of a site is named, the gravest first", () => {
     assert.ok(texts.some((text) => text.includes(part)), part);
   }
   assert.ok(findings({ ...healthy, collectors: [] }).some(({ text }) => text.includes("no collector")));
+  assert.deepEqual(findings({ ...healthy, collectors: [] }, false), []);
 });
 
 test("sources to look at come first", () => {

@@ -77,6 +77,7 @@ impl Site {
             rates: matches!(verb, Verb::Topics | Verb::Links),
             hosts: matches!(verb, Verb::Hosts | Verb::Links | Verb::Processes),
             spools: false,
+            itself: false,
         }
     }
 

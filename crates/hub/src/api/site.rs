@@ -170,7 +170,7 @@ impl SiteHost {
 fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let participant = call.need_on_bus(Verb::Read, &service(SERVICE))?;
     let all = call.flag("all_readers")?;
-    let needs = Needs { states: true, rates: false, hosts: true, spools: true };
+    let needs = Needs { states: true, rates: false, hosts: true, spools: true, itself: true };
     let picture = Picture::take(participant, needs, std::time::Duration::ZERO, &|_| ())?;
     let process = |process: &crate::site::gather::Process| SiteProcess {
         source: process.info.source.to_string(),

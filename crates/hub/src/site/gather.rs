@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::{Participant, ParticipantState, SourceInfo, service::CallError};
+use tampu_bus::{Participant, ParticipantState, SourceInfo, StateOf, service::CallError};
 use tampu_types::Incarnation;
 
 use super::{self as site, SeenHost};
@@ -24,6 +24,8 @@ pub struct Needs {
     pub hosts: bool,
     /// The reports of the spools.
     pub spools: bool,
+    /// The asking process too: a hub is part of the site, a command is not.
+    pub itself: bool,
 }
 
 /// A process and its state.
@@ -102,7 +104,8 @@ impl Picture {
         }
         if needs.states {
             let own = participant.incarnation();
-            for of in participant.states(PATIENCE).into_iter().filter(|of| of.process.incarnation != own) {
+            let is_shown = |of: &StateOf| needs.itself || of.process.incarnation != own;
+            for of in participant.states(PATIENCE).into_iter().filter(is_shown) {
                 match of.state {
                     Ok(state) => picture.processes.push(Process { info: of.process, host: of.host, state }),
                     Err(why) => {

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Takes the pictures of docs/images: each view of the console in each theme, beside the demo observatory.
+
+A view that an argument names is taken alone: `make screenshots ARGS="log timeline"`.
+"""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/peers"))
+
+from console_page import Console, console_site  # noqa: E402
+from hub import until  # noqa: E402
+
+IMAGES = ROOT / "docs/images"
+THEMES = ("light", "dark", "night")
+SIZE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 780}
+# The address of each view, with something to see in it.
+VIEWS = {
+    "log": "log?q=--min-level+Info",
+    "site": "site",
+}
+# Views that are made for phones too.
+ON_PHONES = ("log", "site")
+# The demo has to run for a while before there is something to see.
+EARLIEST = 40
+
+
+def take(browser, site, view, theme, size, name):
+    """Takes one picture."""
+    console = Console(browser, site, viewport=size, reduced_motion="reduce")
+    console.context.add_init_script(f'localStorage.setItem("tampu.theme", "{theme}")')
+    console.log_in()
+    console.page.goto(site + VIEWS[view])
+    console.page.wait_for_load_state("networkidle") if view not in ("log",) else None
+    # The view draws what has come meanwhile.
+    console.page.wait_for_timeout(2500)
+    path = IMAGES / name
+    console.page.screenshot(path=path)
+    console.context.close()
+    print(f"{path.relative_to(ROOT)} {path.stat().st_size // 1000} kB", flush=True)
+
+
+def main():
+    """Takes the pictures of all views, or of those that are named."""
+    wanted = sys.argv[1:] or list(VIEWS)
+    if unknown := [view for view in wanted if view not in VIEWS]:
+        sys.exit(f"screenshots: there is no view {', '.join(unknown)}; there are {', '.join(VIEWS)}")
+    IMAGES.mkdir(exist_ok=True)
+    with console_site("demo", "--demo") as (place, _, site, browser):
+        for verb in ("query", "read"):
+            place.run("access", "allow", "user:*", verb, "**", "--reason", "operators look")
+        until("the demo has something to show", lambda: place.run("log", "stat", "--json", check=False).stdout.count("\n") > 0, seconds=60)
+        until("it has run for a while", lambda: len(place.run("bulk", "stat", "--json", check=False).stdout.splitlines()) > 0, seconds=60 + EARLIEST)
+        for view in wanted:
+            for theme in THEMES:
+                take(browser, site, view, theme, SIZE, f"console-{view}-{theme}.png")
+            if view in ON_PHONES:
+                take(browser, site, view, "light", PHONE, f"console-{view}-phone.png")
+
+
+main()
