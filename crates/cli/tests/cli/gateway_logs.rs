@@ -1,11 +1,11 @@
 //! Log records through the gateway of a real hub: into the archive, and out of it where a client has fallen behind.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tampu_bus::gateway::GatewayClient;
+use tampu_bus::{Qos, TypeTag, gateway::GatewayClient};
 use tampu_types::{
-    Incarnation, Level, LogRecord, RecordId, Time,
+    Incarnation, Level, LogRecord, Partition, RecordId, Time, TopicName,
     gateway::{
         Kind,
         messages::{Big, Code, Declare, End, GapInfo, Open, Opened, Receipt},
@@ -15,7 +15,7 @@ use tampu_types::{
 };
 
 use crate::{
-    gateway::{MIB, batch, body_of, client, declare, next_of, next_of_any, open, subscribe},
+    gateway::{MIB, batch, body_of, client, declare, next_of, next_of_any, open, participant, subscribe},
     site::{PATIENCE, Site},
 };
 
@@ -87,15 +87,20 @@ fn records(client: &mut GatewayClient, id: u32, count: usize, with: &str) -> (Ve
     (ids, archived, gaps)
 }
 
+/// A record of 1 kB.
+fn record(incarnation: Incarnation, number: u64, text: &str) -> LogRecord {
+    LogRecord {
+        id: Some(RecordId { incarnation, ring: 0, number }),
+        time: Time(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64),
+        process: "CONTROL/java".into(),
+        ..LogRecord::new(Level::Warning, format!("{text} {}", "x".repeat(1000)))
+    }
+}
+
 /// Publishes records with consecutive numbers.
 fn say(client: &mut GatewayClient, id: u32, incarnation: Incarnation, numbers: std::ops::Range<u64>, text: &str) {
     for number in numbers {
-        let record = LogRecord {
-            id: Some(RecordId { incarnation, ring: 0, number }),
-            time: Time(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64),
-            process: "CONTROL/java".into(),
-            ..LogRecord::new(Level::Warning, format!("{text} {}", "x".repeat(1000)))
-        };
+        let record = record(incarnation, number, text);
         client.send(Kind::Publish, 0, id, &body_of(&[&encode_records(&[record]).unwrap()])).unwrap();
         while client.next(Duration::ZERO).unwrap().is_some() {}
     }
@@ -141,4 +146,32 @@ fn the_archive_fills_the_gaps_of_a_paused_log_without_doubles() {
     let (ids, ..) = records(&mut late, 1, 25, "");
     let numbers: Vec<u64> = ids.iter().map(|id| id.number - RECORDS).collect();
     assert_eq!(numbers, (0..20).chain(25..30).collect::<Vec<u64>>());
+}
+
+#[test]
+fn the_archive_fills_the_gap_of_a_program_that_has_ended() {
+    const RECORDS: u64 = 3000;
+    let site = Site::new();
+    let config = site.file("tampu.toml", "[[topic]]\ntopics = \"log/warning\"\ncache = 262144\nkeep = 0\n");
+    let _hub = site.hub_of_roles(&["--config", &config]);
+    let mut paused = client(&site, "paused");
+    subscribe(&mut paused, 1, &open("log/*", 0));
+    let program = participant(&site, "CONTROL/program");
+    let topic = TopicName::new("log/warning").unwrap();
+    let qos = Qos { cache: 256 << 10, ..Qos::default() };
+    let writer = program.writer(&topic, &Partition::everybody(), TypeTag::LOG_BATCH, qos).unwrap();
+    for number in 0..RECORDS {
+        writer.write(&encode_records(&[record(program.incarnation(), number, "before it ended")]).unwrap()).unwrap();
+    }
+    assert_eq!(site.find(RECORDS as usize, &["--contains", "before it ended", "-n", "4000"]).len() as u64, RECORDS);
+    drop((writer, program));
+
+    let (ids, archived, mut gaps) = records(&mut paused, 1, RECORDS as usize, "before it ended");
+    let numbers: std::collections::BTreeSet<u64> = ids.iter().map(|id| id.number).collect();
+    assert_eq!((numbers.len() as u64, ids.len() as u64), (RECORDS, RECORDS), "each once");
+    assert!(archived > 0, "the caches reached far enough, so nothing was tested");
+    if gaps.is_empty() {
+        gaps.push(next_of(&mut paused, Kind::Gap).json());
+    }
+    assert!(gaps.iter().all(|gap| gap.filled), "{gaps:?}");
 }

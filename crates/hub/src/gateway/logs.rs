@@ -278,7 +278,7 @@ impl LogState {
     fn is_committed(&self, participant: &Participant, stream: &StreamInfo, to: u64) -> bool {
         let until = Instant::now() + COMMIT_WAIT;
         loop {
-            match offsets(participant) {
+            match ask::offsets_with(participant, stream.incarnation, ANSWER) {
                 Ok(kept) => {
                     let is_this =
                         |kept: &&ask::KeptStream| kept.incarnation == stream.incarnation && kept.stream == stream.stream;

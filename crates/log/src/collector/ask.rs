@@ -19,9 +19,9 @@ use tampu_bus::{
     Participant,
     service::{CallError, call, call_json},
 };
-use tampu_types::{LogRecord, log_batch::LogBatchView};
+use tampu_types::{Incarnation, LogRecord, log_batch::LogBatchView};
 
-use super::messages::{ARCHIVE, End, KEEPS, OFFSETS, QUERY, STAT, STATUS};
+use super::messages::{ARCHIVE, End, KEEPS, OFFSETS, OffsetsQuestion, QUERY, STAT, STATUS};
 pub use super::messages::{Keeps, Kept, KeptStream, StatQuestion};
 use tampu_archive::{
     Counts, Doing, Grouping, Scanned,
@@ -110,6 +110,11 @@ pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json
 /// reads all streams that are not listed, gets every record that a later search does not find.
 pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, CallError> {
     call(participant, OFFSETS, Bytes::new(), timeout)?.first().json()
+}
+
+/// Returns the same positions, and those of a life that may have ended.
+pub fn offsets_with(participant: &Participant, life: Incarnation, timeout: Duration) -> Result<Kept, CallError> {
+    call_json(participant, OFFSETS, &OffsetsQuestion { of: vec![life] }, timeout)?.first().json()
 }
 
 /// Requests an operation on a collector's archive. Calls `doing` with the progress until it returns `false`; then the

@@ -10,7 +10,7 @@ pub(super) const QUERY: &str = "log/query";
 pub(super) const STAT: &str = "log/stat";
 /// The service that reports the state of the collector; the question is empty.
 pub(super) const STATUS: &str = "log/status";
-/// The service that reports up to where the streams of processes on the bus are committed; the question is empty.
+/// The service that reports up to where streams are committed: asked with an [`OffsetsQuestion`], or nothing.
 pub(super) const OFFSETS: &str = "log/offsets";
 
 /// The service that maintains the archive: asked with an [`Upkeep`](tampu_archive::upkeep::Upkeep).
@@ -18,6 +18,14 @@ pub(super) const ARCHIVE: &str = "log/archive";
 
 /// The service that reports whether the collector can keep records; the question is empty.
 pub(super) const KEEPS: &str = "log/keeps";
+
+/// Question to `log/offsets`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct OffsetsQuestion {
+    /// Lives whose streams are in the answer even if they have ended.
+    pub(super) of: Vec<Incarnation>,
+}
 
 /// Question to `log/stat`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -35,7 +43,7 @@ pub struct StatQuestion {
 pub struct Kept {
     /// Time of the answer by the collector's clock, ns UTC.
     pub now: Time,
-    /// Streams of the writers on the bus: everything before `next` is committed and found by searches.
+    /// Streams of the writers on the bus, and of the lives that the question names: everything before `next` is committed and found by searches.
     pub streams: Vec<KeptStream>,
 }
 

@@ -20,7 +20,7 @@ use tampu_types::{
 
 use super::{
     error::CollectorError,
-    messages::{ARCHIVE, End, KEEPS, Keeps, Kept, KeptStream, OFFSETS, QUERY, STAT, STATUS, StatQuestion},
+    messages::{ARCHIVE, End, KEEPS, Keeps, Kept, KeptStream, OFFSETS, OffsetsQuestion, QUERY, STAT, STATUS, StatQuestion},
     state::CollectorShared,
 };
 use tampu_archive::{
@@ -149,8 +149,13 @@ impl Services {
     }
 
     fn offsets(&self, request: &Request) {
+        let asked: OffsetsQuestion = match request.json_or_default() {
+            Ok(asked) => asked,
+            Err(error) => return request.refuse(error),
+        };
         let participant = &self.shared.participant;
-        let here: HashSet<Incarnation> = participant.sources().iter().map(|source| source.incarnation).collect();
+        let mut here: HashSet<Incarnation> = participant.sources().iter().map(|source| source.incarnation).collect();
+        here.extend(asked.of);
         // Before the offsets are read: samples that arrive meanwhile are later than this.
         let now = participant.clock().utc();
         let offsets = self.shared.archive.offsets().into_iter().filter(|offset| here.contains(&offset.incarnation));
