@@ -52,7 +52,7 @@ class Site:
         for directory, _, files in os.walk(os.path.join(self.places["a"].directory, "run")):
             if "groups.json" in files:
                 with open(os.path.join(directory, "groups.json"), encoding="utf-8") as file:
-                    found = json.load(file)["ways"]["0"]["boots"]
+                    found = json.load(file)["groups"]["0"]["boots"]
         return len(found)
 
     def await_reached(self, hosts):

@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex};
 use tampu_types::Domain;
 use tampu_workers::{OnPanic, WorkerThread};
 
-use self::carrier::{Carrier, Given};
+use self::carrier::{Carrier, NodeParts};
 use crate::{engine::Engine, run_dir::DomainDir};
 
 mod asked;
@@ -33,7 +33,7 @@ mod outgoing;
 mod sending;
 mod settings;
 mod socket;
-pub(crate) mod ways;
+pub(crate) mod table;
 
 pub use carrier::GroupReport;
 pub use settings::{BadGroup, BadGroupInterface, GroupInterface, GroupSettings, PORT};
@@ -44,7 +44,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The groups of a node. Dropping it leaves them.
 pub(crate) struct Groups {
     state: Arc<(Mutex<State>, Condvar)>,
-    _board: Arc<ways::Board>,
+    _table: Arc<table::GroupTableWriter>,
 }
 
 struct State {
@@ -55,19 +55,20 @@ struct State {
 impl Groups {
     /// Joins these groups. One that cannot be joined is tried again: its interface may come later.
     pub fn start(settings: Vec<GroupSettings>, engine: Arc<dyn Engine>, domain: &Domain, dir: &DomainDir) -> io::Result<Groups> {
-        let board = ways::Board::new(dir.path().to_owned(), settings.iter().map(|group| group.topics.as_str().to_owned()))?;
+        let table =
+            table::GroupTableWriter::new(dir.path().to_owned(), settings.iter().map(|group| group.topics.as_str().to_owned()))?;
         let joined = settings.iter().map(|_| Err(String::new())).collect();
         let state = Arc::new((Mutex::new(State { joined, is_over: false }), Condvar::new()));
-        let (of_worker, domain, directory, of_board) = (state.clone(), domain.clone(), dir.path().to_owned(), board.clone());
+        let (of_worker, domain, directory, of_table) = (state.clone(), domain.clone(), dir.path().to_owned(), table.clone());
         let work = move || {
             let (state, over) = &*of_worker;
-            let given = Given { engine, domain: &domain, directory: &directory, board: of_board };
+            let parts = NodeParts { engine, domain: &domain, directory: &directory, table: of_table };
             let mut state = state.lock();
             while !state.is_over {
                 for (number, settings) in settings.iter().enumerate() {
                     if state.joined[number].is_err() {
                         let why = |why| format!("the multicast group {} cannot be joined: {why}", settings.address);
-                        state.joined[number] = Carrier::open(number as u32, settings, &given).map_err(why);
+                        state.joined[number] = Carrier::open(number as u32, settings, &parts).map_err(why);
                     }
                 }
                 if state.joined.iter().all(Result::is_ok) {
@@ -77,7 +78,7 @@ impl Groups {
             }
         };
         WorkerThread::named("tampu-group-join").spawn(OnPanic::ReportOnly, work)?;
-        Ok(Groups { state, _board: board })
+        Ok(Groups { state, _table: table })
     }
 
     /// Returns the counters of the groups that are joined.

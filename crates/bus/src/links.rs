@@ -18,7 +18,7 @@ use crate::{
     access::{HostTopics, Verb, count_refusal},
     clock::{Clock, Gate},
     engine::{Answer, Class, Engine, EngineError, Outlet, UNPROVED},
-    group::ways::{self, Ways, WaysFile},
+    group::table::{self, GroupTable, GroupTableFile},
     wire::keys::Keys,
 };
 
@@ -52,8 +52,8 @@ pub(crate) struct Links {
     /// Rules of this host about topics; without a run-time directory there are none.
     topics: Option<HostTopics>,
     /// Multicast groups of this host's node.
-    ways_file: Option<WaysFile>,
-    ways: Mutex<Arc<Ways>>,
+    groups_file: Option<GroupTableFile>,
+    groups: Mutex<Arc<GroupTable>>,
 }
 
 /// The way of control messages to a participant, and the host chunk of its keys when it was opened.
@@ -75,11 +75,11 @@ impl Links {
     pub fn new(engine: Arc<dyn Engine>, domain: Domain, source: SourceName) -> Links {
         let directory = engine.shared_dir();
         let directory = directory.as_ref().and_then(|rings| rings.parent());
-        let ways_file = directory.map(ways::watch);
+        let groups_file = directory.map(table::watch);
         Links {
             topics: directory.map(|directory| HostTopics::in_directory(directory, &domain)),
-            ways: Mutex::new(ways_file.as_ref().map(WaysFile::current).unwrap_or_default()),
-            ways_file,
+            groups: Mutex::new(groups_file.as_ref().map(GroupTableFile::current).unwrap_or_default()),
+            groups_file,
             clock: engine.clock(),
             keys: Keys::new(&domain),
             domain,
@@ -225,25 +225,25 @@ impl Links {
     }
 
     /// Returns the multicast groups of this host's node.
-    pub fn ways(&self) -> Arc<Ways> {
-        lock(&self.ways).clone()
+    pub fn groups(&self) -> Arc<GroupTable> {
+        lock(&self.groups).clone()
     }
 
     /// Reads the groups again. Returns true if they, or the hosts that they reach, have changed.
-    pub fn ways_changed(&self) -> bool {
-        let Some(current) = self.ways_file.as_ref().map(WaysFile::current) else { return false };
-        let mut ways = lock(&self.ways);
-        let is_same = Arc::ptr_eq(&ways, &current);
-        *ways = current;
+    pub fn groups_changed(&self) -> bool {
+        let Some(current) = self.groups_file.as_ref().map(GroupTableFile::current) else { return false };
+        let mut groups = lock(&self.groups);
+        let is_same = Arc::ptr_eq(&groups, &current);
+        *groups = current;
         !is_same
     }
 
     /// Returns the group for a topic, if every host with its key may read it.
-    pub fn way_of(&self, topic: &TopicName) -> Option<(u32, Vec<u32>)> {
-        let ways = self.ways();
-        let (number, way) = ways.of(topic)?;
+    pub fn group_of(&self, topic: &TopicName) -> Option<(u32, Vec<u32>)> {
+        let groups = self.groups();
+        let (number, route) = groups.of(topic)?;
         let may = |host: &String| self.topics.as_ref().is_none_or(|topics| topics.may(host, Verb::Read, topic));
-        (!way.boots.is_empty() && way.hosts.iter().all(may)).then(|| (number, way.boots.clone()))
+        (!route.boots.is_empty() && route.hosts.iter().all(may)).then(|| (number, route.boots.clone()))
     }
 
     /// Path of a reader's progress page, for processes that share memory and sleep by the host's clock.

@@ -135,8 +135,8 @@ pub(crate) struct Tuned {
     pub part_of: Option<TopicName>,
 }
 
-/// The way of a stream through a multicast group.
-struct GroupWay {
+/// The outlet of a stream to a multicast group.
+struct GroupOutlet {
     number: u32,
     outlet: Box<dyn Outlet>,
     /// Boots of the hosts that the group reaches at present.
@@ -162,7 +162,7 @@ pub(crate) struct Stream {
     node: Box<dyn Outlet>,
     direct: Option<(String, Box<dyn Outlet>)>,
     /// The multicast group of this host's node that takes its topic.
-    group: Mutex<Option<GroupWay>>,
+    group: Mutex<Option<GroupOutlet>>,
     ring: Mutex<Option<LoanRing>>,
     batches_at: Mutex<Batches>,
     last_send: AtomicU64,

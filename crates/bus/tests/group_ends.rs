@@ -45,7 +45,7 @@ impl Site {
         fs::create_dir(directory.path().join("rings")).unwrap();
         net.share_memory(directory.path().join("rings"));
         let boots: Vec<u32> = ["b", "c"].map(|host| net.engine(host).incarnation().boot).into();
-        let groups = format!(r#"{{"ways":{{"0":{{"topics":"**","boots":{boots:?},"hosts":[]}}}}}}"#);
+        let groups = format!(r#"{{"groups":{{"0":{{"topics":"**","boots":{boots:?},"hosts":[]}}}}}}"#);
         fs::write(directory.path().join("groups.json"), groups).unwrap();
         let readers = ["b", "c"].map(|host| {
             let participant = join(net.engine(host), host);

@@ -28,7 +28,7 @@ use super::{
     outgoing::{Asking, Outgoing},
     settings::GroupSettings,
     socket::Socket,
-    ways::Board,
+    table::GroupTableWriter,
 };
 use crate::{
     access::{HostTopics, Verb},
@@ -53,7 +53,7 @@ const UNREACHED: u64 = 5_000_000_000;
 
 /// Question of a member for the key of a source.
 #[derive(Serialize, Deserialize)]
-struct Wish {
+struct KeyRequest {
     group: SocketAddr,
     boot: u32,
     life: u64,
@@ -64,7 +64,7 @@ struct Wish {
 
 /// Answer of a source.
 #[derive(Serialize, Deserialize)]
-struct Granted {
+struct KeyAnswer {
     #[serde(flatten)]
     key: Key,
     member: u16,
@@ -74,12 +74,12 @@ struct Granted {
 }
 
 /// Parts of a node that a carrier uses.
-pub struct Given<'a> {
+pub struct NodeParts<'a> {
     pub engine: Arc<dyn Engine>,
     pub domain: &'a Domain,
     /// The domain's part of the run-time directory.
     pub directory: &'a Path,
-    pub board: Arc<Board>,
+    pub table: Arc<GroupTableWriter>,
 }
 
 /// Counters of a group since its node joined it.
@@ -109,7 +109,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     keys: Keys,
     topics: HostTopics,
-    board: Arc<Board>,
+    table: Arc<GroupTableWriter>,
     source: Socket,
     members: Socket,
     room: u32,
@@ -140,7 +140,7 @@ fn worker(name: &'static str, work: impl FnOnce() + Send + 'static) -> io::Resul
 
 impl Carrier {
     /// Joins the group.
-    pub fn open(number: u32, settings: &GroupSettings, given: &Given<'_>) -> io::Result<Carrier> {
+    pub fn open(number: u32, settings: &GroupSettings, parts: &NodeParts<'_>) -> io::Result<Carrier> {
         let (members, room) = Socket::of_members(settings)?;
         let outgoing = Outgoing::new(Socket::datagram(settings.address)).ok_or(io::ErrorKind::Other)?;
         let life = Key::random().ok_or(io::ErrorKind::Other)?.epoch;
@@ -149,12 +149,12 @@ impl Carrier {
             group: SocketAddr::new(settings.address, settings.port),
             boot: host::boot(),
             life,
-            node: number_of(given.directory)?,
-            clock: given.engine.clock(),
-            engine: given.engine.clone(),
-            keys: Keys::new(given.domain),
-            topics: HostTopics::in_directory(given.directory, given.domain),
-            board: given.board.clone(),
+            node: number_of(parts.directory)?,
+            clock: parts.engine.clock(),
+            engine: parts.engine.clone(),
+            keys: Keys::new(parts.domain),
+            topics: HostTopics::in_directory(parts.directory, parts.domain),
+            table: parts.table.clone(),
             source: Socket::of_source(settings)?,
             members,
             room,
@@ -263,10 +263,10 @@ impl Shared {
 
     /// Gives a member the key.
     fn answer(&self, question: &dyn Question) {
-        let Ok(wish) = serde_json::from_slice::<Wish>(question.payload()) else { return };
+        let Ok(request) = serde_json::from_slice::<KeyRequest>(question.payload()) else { return };
         let chunk = self.keys.host_of(question.key()).unwrap_or(UNPROVED);
         let host = self.engine.host().and(unescape(chunk)).filter(|_| chunk != UNPROVED);
-        if wish.life == self.life || wish.group != self.group || self.engine.host().is_some() && host.is_none() {
+        if request.life == self.life || request.group != self.group || self.engine.host().is_some() && host.is_none() {
             return;
         }
         let mut outgoing = self.outgoing.lock();
@@ -274,12 +274,12 @@ impl Shared {
             let may = |place: &str| topic_of(place).is_some_and(|topic| self.topics.may(host, Verb::Read, &topic));
             outgoing.renew_for(host, self.clock.monotonic(), may);
         }
-        let asking = Asking { boot: wish.boot, node: wish.node, life: wish.life, host };
+        let asking = Asking { boot: request.boot, node: request.node, life: request.life, host };
         let Some(member) = outgoing.admit(asking, self.clock.monotonic()) else { return };
-        let granted = Granted { key: outgoing.key(), member, node: self.node };
+        let answer = KeyAnswer { key: outgoing.key(), member, node: self.node };
         drop(outgoing);
         self.news.notify_all();
-        if let Ok(answer) = serde_json::to_vec(&granted) {
+        if let Ok(answer) = serde_json::to_vec(&answer) {
             // A member without an answer asks again.
             let _ = question.reply(Bytes::from(answer));
         }
@@ -387,7 +387,7 @@ impl Shared {
                     ),
                 })
                 .collect();
-            if let Err(why) = self.board.tell(self.number, if is_reached_here { boots } else { Vec::new() }, hosts) {
+            if let Err(why) = self.table.publish(self.number, if is_reached_here { boots } else { Vec::new() }, hosts) {
                 trouble.push(format!("the file of the multicast groups cannot be written: {why}"));
             }
             *self.trouble.lock() = trouble;
@@ -405,21 +405,21 @@ impl Shared {
                 due.push(of.clone());
             }
         }
-        let wish = Wish { group: self.group, boot: self.boot, life: self.life, node: self.node };
-        let Ok(wish) = serde_json::to_vec(&wish) else { return };
+        let request = KeyRequest { group: self.group, boot: self.boot, life: self.life, node: self.node };
+        let Ok(request) = serde_json::to_vec(&request) else { return };
         for (boot, host) in due {
             let shared = Arc::downgrade(self);
             let answers = Box::new(move |answer| {
                 if let (Answer::Part(part), Some(shared)) = (answer, shared.upgrade())
-                    && let Ok(granted) = serde_json::from_slice::<Granted>(&part)
+                    && let Ok(answer) = serde_json::from_slice::<KeyAnswer>(&part)
                 {
                     let now = shared.clock.monotonic();
                     let hearing = Hearing::new(shared.room, shared.life ^ u64::from(boot), now);
-                    shared.incoming.lock().add((boot, granted.node), &host, &granted.key, granted.member, hearing);
+                    shared.incoming.lock().add((boot, answer.node), &host, &answer.key, answer.member, hearing);
                 }
             });
             // It is asked again.
-            let _ = self.engine.ask(&self.keys.question_to(boot, &service()), Bytes::from(wish.clone()), ANSWER, answers);
+            let _ = self.engine.ask(&self.keys.question_to(boot, &service()), Bytes::from(request.clone()), ANSWER, answers);
         }
     }
 }

@@ -61,9 +61,9 @@ impl Shared {
             self.look_at_rules.store(now + BEAT_IDLE, Ordering::Relaxed);
             if self.links.rules_changed() {
                 self.follow_rules();
-                self.follow_ways();
-            } else if self.links.ways_changed() {
-                self.follow_ways();
+                self.follow_groups();
+            } else if self.links.groups_changed() {
+                self.follow_groups();
             }
             self.follow_settings();
         }
@@ -80,9 +80,9 @@ impl Shared {
     }
 
     /// Follows changed multicast groups.
-    fn follow_ways(&self) {
-        self.streams().iter().for_each(|stream| stream.follow_ways());
-        self.readers().iter().for_each(|core| core.follow_ways());
+    fn follow_groups(&self) {
+        self.streams().iter().for_each(|stream| stream.follow_groups());
+        self.readers().iter().for_each(|core| core.follow_groups());
     }
 
     /// Sends the heartbeats that are due; returns the time of the next ones. Between the heartbeats of an idle writer, only

@@ -57,13 +57,13 @@ impl Core {
         });
         let _ = core.this.set(Arc::downgrade(&core));
         core.subscribe(core.links.engine.as_ref(), None)?;
-        core.follow_ways();
+        core.follow_groups();
         Ok(core)
     }
 
     /// Subscribes to what multicast groups bring, once this host's node has one. Writers learn it by the next marks.
-    pub fn follow_ways(&self) {
-        if self.links.ways().ways.is_empty() || self.grouped.load(Ordering::Acquire) {
+    pub fn follow_groups(&self) {
+        if self.links.groups().groups.is_empty() || self.grouped.load(Ordering::Acquire) {
             return;
         }
         let (keys, boot) = (&self.links.keys, self.links.incarnation.boot);

@@ -12,14 +12,14 @@ use bytes::Bytes;
 use tampu_types::{BatchHeader, Partition, TopicName};
 
 use super::{
-    BEAT_UNACKED, Batches, GroupWay, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, Tuned, TypeTag, Written,
+    BEAT_UNACKED, Batches, GroupOutlet, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, Tuned, TypeTag, Written,
     outbox::Admission,
 };
 use crate::{
     clock::Gate,
     engine::Class,
     error::{BusError, WriteError},
-    group::ways::LONGEST,
+    group::table::LONGEST,
     links::{Links, lock},
     qos::{Grade, Qos},
     shared::{BatchRing, size_for},
@@ -95,13 +95,13 @@ impl Stream {
             group: Mutex::default(),
             links,
         };
-        stream.follow_ways();
+        stream.follow_groups();
         Ok(stream)
     }
 
     /// Follows the multicast groups of this host's node.
-    pub fn follow_ways(&self) {
-        let found = self.links.way_of(&self.topic);
+    pub fn follow_groups(&self) {
+        let found = self.links.group_of(&self.topic);
         let mut group = lock(&self.group);
         let Some((number, boots)) = found else {
             let ended = group.take();
@@ -116,7 +116,7 @@ impl Stream {
         // Without the lock: the engine may call back. Only the heartbeat worker and the opening come here.
         let key = self.links.keys.group(self.links.incarnation.boot, number, &self.topic, &self.partition);
         let class = if self.qos.urgent { Class::Urgent } else { Class::Data };
-        let made = self.links.engine.outlet(&key, class).ok().map(|outlet| GroupWay { number, outlet, boots });
+        let made = self.links.engine.outlet(&key, class).ok().map(|outlet| GroupOutlet { number, outlet, boots });
         let ended = std::mem::replace(&mut *lock(&self.group), made);
         drop(ended);
     }
@@ -124,8 +124,8 @@ impl Stream {
     /// Sends a batch to the multicast group, if that reaches all readers that need it. Returns false if it does not.
     fn send_to_group(&self, outbox: &Outbox, bytes: &Bytes) -> bool {
         let group = lock(&self.group);
-        let Some(way) = group.as_ref().filter(|_| bytes.len() <= LONGEST) else { return false };
-        outbox.is_reached_by_group(&way.boots) && way.outlet.send(bytes.clone()).is_ok()
+        let Some(group) = group.as_ref().filter(|_| bytes.len() <= LONGEST) else { return false };
+        outbox.is_reached_by_group(&group.boots) && group.outlet.send(bytes.clone()).is_ok()
     }
 
     pub(super) fn write(&self, sample: &[u8], urgent: bool, awaited: Option<Grade>) -> Result<Written, WriteError> {
