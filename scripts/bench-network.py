@@ -128,7 +128,7 @@ class Site:
         if not found:
             return 0
         with open(found[0], encoding="utf-8") as file:
-            return len(json.load(file)["ways"]["0"]["boots"])
+            return len(json.load(file)["groups"]["0"]["boots"])
 
     def part(self, host, *arguments):
         """Starts a part of a measurement on a host."""
