@@ -15,6 +15,9 @@ pub struct Qos {
     /// Lead of the writer over the slowest reader that it waits for, in bytes. Beyond it the writer waits. It waits
     /// earlier if the cache is so small that the next batch could evict samples which that reader needs.
     pub credit: usize,
+    /// Largest credit, in bytes. Where four samples are longer than the credit, the writer may be ahead by four samples, up to
+    /// this and to half the cache. So it does not wait for each long sample alone.
+    pub credit_limit: usize,
     /// Longest wait of one write for readers, in total and not per reader. Readers that are still behind then use the
     /// cache.
     pub max_wait: Duration,
@@ -44,6 +47,7 @@ impl Default for Qos {
     fn default() -> Qos {
         Qos {
             credit: 1 << 20,
+            credit_limit: 32 << 20,
             max_wait: Duration::from_millis(100),
             wait_period: Duration::from_secs(1),
             cache: 64 << 20,

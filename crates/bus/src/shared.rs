@@ -6,6 +6,6 @@ mod batches;
 mod progress;
 mod reused;
 
-pub(crate) use batches::{BatchRing, BatchView, size_for};
+pub(crate) use batches::{BatchRing, BatchView, longest_for, size_for};
 pub use progress::Wake;
 pub(crate) use progress::{Progress, ProgressPage, Watch, whose};

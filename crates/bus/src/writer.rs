@@ -34,6 +34,7 @@ use crate::{
 mod awaited;
 mod budget;
 mod loans;
+mod long_samples;
 mod matched;
 mod outbox;
 mod readers;
@@ -93,6 +94,8 @@ pub struct WriterStats {
     pub refused: u64,
     /// Memory of the cache, in bytes.
     pub cache: usize,
+    /// Bytes that it may be ahead of its readers at present, by its settings and the length of its samples.
+    pub credit: usize,
 }
 
 type OnDelivery = Box<dyn Fn(u64) + Send + Sync>;
@@ -264,6 +267,7 @@ impl Writer {
             shared: self.stream.shared.load(Ordering::Relaxed),
             refused: self.stream.refused.load(Ordering::Relaxed),
             cache: outbox.cache_taken(),
+            credit: outbox.credit(),
         }
     }
 

@@ -33,6 +33,15 @@ const MOST: usize = 64 << 20;
 pub(crate) fn size_for(credit: usize) -> usize {
     credit.saturating_mul(2).clamp(LEAST, MOST).next_power_of_two()
 }
+
+/// Returns the length of the longest batch for the ring of a stream of this credit.
+pub(crate) fn longest_for(credit: usize) -> usize {
+    size_for(credit) / PARTS
+}
+
+/// A batch takes at most this part of the ring; a longer one would overwrite too many others.
+const PARTS: usize = 4;
+
 /// Batches that the announcements hold.
 const ENTRIES: u64 = 1024;
 /// Start of the ring in bytes: after a page for the counts, and the entries.
@@ -64,7 +73,7 @@ impl BatchRing {
     /// Writes a batch and announces it; returns `None` if it would overwrite too many others.
     pub fn put(&mut self, batch: &[u8]) -> Option<Loaned> {
         let size = self.memory.size() as u64;
-        if batch.len() as u64 > size / 4 {
+        if batch.len() as u64 > size / PARTS as u64 {
             return None;
         }
         let taken = batch.len().next_multiple_of(ALIGNMENT) as u64;
@@ -162,7 +171,7 @@ impl BatchView {
     /// Copies a batch. The length stands in memory that another process writes, so it is checked against the writer's own
     /// rule, and against the largest ring: a sparse file may claim any size.
     fn copy(&self, position: u64, offset: usize, length: usize) -> Option<Bytes> {
-        if length > self.view.size().min(MOST) / 4 {
+        if length > self.view.size().min(MOST) / PARTS {
             return None;
         }
         self.view.with(position, offset, length, reused::copy).ok()

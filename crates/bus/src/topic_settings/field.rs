@@ -77,9 +77,10 @@ macro_rules! flag {
 }
 
 /// All fields, in the order of the documentation.
-pub const FIELDS: [Field; 10] = [
+pub const FIELDS: [Field; 11] = [
     // Heartbeats have 32 bits for it.
     bytes!(credit, 1, u32::MAX as u64, live: true),
+    bytes!(credit_limit, 1, u32::MAX as u64, live: true),
     Field {
         name: "max_wait_ms",
         unit: "ms",

@@ -19,6 +19,9 @@ pub struct QosPatch {
     /// Replaces [`crate::Qos::credit`] if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credit: Option<usize>,
+    /// Replaces [`crate::Qos::credit_limit`] if set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_limit: Option<usize>,
     /// See [`crate::Qos::max_wait`]; in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_ms: Option<u64>,

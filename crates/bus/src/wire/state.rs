@@ -42,6 +42,8 @@ pub struct WriterReport {
     pub bytes: u64,
     /// Bytes of memory that its cache takes.
     pub cache: u64,
+    /// Bytes that it may be ahead of its readers; 0 in reports of other releases.
+    pub credit: u64,
     /// Time in ns for which its writes have waited for readers.
     pub waited_ns: u64,
     /// Its readers at present.

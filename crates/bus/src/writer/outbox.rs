@@ -10,13 +10,14 @@ use tampu_types::{BatchHeader, Time};
 
 use super::{
     budget::Budget,
+    long_samples::LongSamples,
     matched::{Matched, ReaderState, ReaderStatus},
     receipt::{self, Receipt},
 };
 use crate::{
     clock::discipline::{self, Discipline},
     qos::{Grade, History, Hold, Qos},
-    shared::Watch,
+    shared::{Watch, longest_for},
     wire::{
         batch::{self, FLAG_ANSWER, FLAG_RECEIPT, FLAG_SOON, Loaned},
         refetch::{Refetch, Shelf},
@@ -66,6 +67,8 @@ pub(crate) struct Outbox {
     /// Lead of the writer at present, in bytes. It follows the proven capacity of the links to the readers, up to the
     /// credit.
     window: usize,
+    /// The longest of the latest samples.
+    long_samples: LongSamples,
     /// End of the sealed bytes when the window was last halved.
     halved_at: u64,
     /// Wishes of the callers that wait for a sample of the open batch, as flags of its header.
@@ -131,6 +134,7 @@ impl Outbox {
             building_loans: None,
             building_lent: 0,
             window,
+            long_samples: LongSamples::default(),
             halved_at: 0,
             wishes: 0,
             unasked: 0,
@@ -165,12 +169,17 @@ impl Outbox {
         &self.qos
     }
 
+    /// Returns the bytes that the writer may be ahead of a reader, once the links have proved that they hold so much.
+    pub fn credit(&self) -> usize {
+        self.long_samples.credit(&self.qos)
+    }
+
     /// Uses another quality of service from here on. Less room holds from the next batch on.
     pub fn retune(&mut self, qos: Qos, engine_batch: usize, now: u64) {
         self.limit = batch_limit(&qos, engine_batch, self.header_len);
-        self.window = self.window.max(LEAST_WINDOW).min(qos.credit);
         self.budget.retune(qos.max_wait, qos.wait_period, now);
         self.qos = qos;
+        self.window = self.window.max(LEAST_WINDOW).min(self.credit());
     }
 
     /// Returns the number of the next sample.
@@ -269,6 +278,9 @@ impl Outbox {
             (std::mem::take(&mut self.building).freeze(), capacity)
         };
         self.position += length as u64;
+        // A batch in shared memory needs no longer lead, and would be overwritten there.
+        let lies_in_ring = length <= longest_for(self.qos.credit) && self.shares_memory();
+        self.long_samples.note(if lies_in_ring { 0 } else { length });
         let taken = taken + KEPT_OVERHEAD;
         self.cache_taken += taken;
         let (first, next) = (self.header.first, self.header.next());
@@ -426,9 +438,9 @@ impl Outbox {
     /// readers hold. It happens once for all batches under way.
     fn narrow(&mut self, missing: u64) {
         let position = self.position_of(missing);
-        let recent = position + self.qos.credit as u64 >= self.position;
+        let recent = position + self.credit() as u64 >= self.position;
         if recent && position >= self.halved_at {
-            self.window = (self.window / 2).max(LEAST_WINDOW).min(self.qos.credit);
+            self.window = (self.window / 2).max(LEAST_WINDOW).min(self.credit());
             self.halved_at = self.position;
         }
     }
@@ -441,7 +453,7 @@ impl Outbox {
         }
         let from = self.unsent.take().unwrap_or_default();
         let index = self.cache.partition_point(|kept| kept.first < from);
-        let mut room = self.qos.credit;
+        let mut room = self.credit();
         let fits = |kept: &&Kept| {
             let fits = kept.loans_from.is_none() && kept.bytes.len() <= room;
             room = room.saturating_sub(kept.bytes.len());

@@ -130,6 +130,7 @@ impl Stream {
             readers: readers.collect(),
             bytes: outbox.position(),
             cache: outbox.cache_taken() as u64,
+            credit: outbox.credit() as u64,
             waited_ns: self.waited.load(Ordering::Relaxed),
         }
     }

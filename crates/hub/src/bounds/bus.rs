@@ -9,8 +9,13 @@ use super::bound::{
 pub(super) const BOUNDS: &[Bound] = &[
     bound(
         "bytes a writer may be ahead of an acknowledgement (`credit`)",
-        Other("1 MiB; log topics 4 MiB"),
+        Other("1 MiB; log topics 4 MiB; four samples, if that is more, up to `credit_limit`"),
         "writes wait, `max_wait` in total",
+    ),
+    bound(
+        "bytes a writer of long samples may be ahead (`credit_limit`)",
+        Other("32 MiB, at most half the cache"),
+        "fewer than four samples are under way",
     ),
     bound(
         "waiting of a writer in every `wait_period` (`max_wait`)",

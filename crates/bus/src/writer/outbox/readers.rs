@@ -35,7 +35,7 @@ impl Outbox {
             Start::Now => self.sealed(),
         };
         let acked_position = self.position_of(start);
-        let is_behind = self.position - acked_position > self.qos.credit as u64 / 2;
+        let is_behind = self.position - acked_position > self.credit() as u64 / 2;
         self.readers.push(Matched {
             card,
             start,
@@ -146,13 +146,13 @@ impl Outbox {
     /// Advances a reader's position.
     fn advance(&mut self, index: usize, next: u64) {
         let position = self.position_of(next);
-        let caught_up_at = self.position.saturating_sub(self.qos.credit as u64 / 2);
+        let caught_up_at = self.position.saturating_sub(self.credit() as u64 / 2);
         // An undisturbed arrival shows that the path has capacity left: a sixteenth of it is added.
-        let readers = self.readers.len() as u64;
+        let (readers, credit) = (self.readers.len() as u64, self.credit());
         let matched = &mut self.readers[index];
         let gained = position.saturating_sub(matched.acked_position) / 16 / readers;
         if matched.holds() {
-            self.window = (self.window + gained as usize).min(self.qos.credit);
+            self.window = (self.window + gained as usize).min(credit);
         }
         matched.acked = next;
         matched.acked_position = position;

@@ -123,3 +123,106 @@ impl Outbox {
         self.cache.range(index..).find_map(|kept| kept.loans_from).or(self.building_loans)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tampu_types::{BatchHeader, Domain, PartitionFilter, SourceName, TopicFilter};
+
+    use super::*;
+    use crate::{
+        qos::{Hold, Qos},
+        wire::{control::Mark, keys::ReaderInfo},
+        writer::Start,
+    };
+
+    fn process(boot: u32) -> Incarnation {
+        Incarnation { boot, pid: 1, start: 1 }
+    }
+
+    /// A stream on host 1 with a reader on host `boot`, whose samples have this length.
+    struct Scene {
+        outbox: Outbox,
+        boot: u32,
+        sample: Vec<u8>,
+    }
+
+    impl Scene {
+        fn new(qos: Qos, boot: u32, length: usize) -> Scene {
+            let header = BatchHeader {
+                domain: Domain::new("lab").unwrap(),
+                source: SourceName::new("a").unwrap(),
+                incarnation: process(1),
+                stream: 0,
+                first: 0,
+                count: 0,
+                type_id: 1,
+                type_version: 1,
+                acquired: Default::default(),
+                sent: Default::default(),
+                clock: Default::default(),
+                tai_offset: 0,
+                flags: 0,
+            };
+            let card = ReaderInfo {
+                incarnation: process(boot),
+                reader: 1,
+                source: "b".to_owned(),
+                topics: TopicFilter::new("**").unwrap(),
+                partitions: PartitionFilter::All,
+                reliable: true,
+                hold: Hold::Bounded,
+                direct: false,
+            };
+            let mut outbox = Outbox::new(qos, 60_000, header, 0);
+            outbox.match_reader(card, Start::Now);
+            let mut scene = Scene { outbox, boot, sample: vec![7; length] };
+            scene.acknowledge();
+            scene
+        }
+
+        fn acknowledge(&mut self) {
+            let mark = Mark { reader: 1, next: self.outbox.sealed(), ..Mark::default() };
+            self.outbox.acknowledge(process(self.boot), &mark);
+        }
+
+        /// Writes until the writer would wait; returns the number of samples under way. Then all are acknowledged.
+        fn lead(&mut self) -> usize {
+            let mut count = 0;
+            while self.outbox.admit(0) == Admission::Go {
+                assert!(count < 100, "the writer waits for nobody");
+                self.outbox.begin(Default::default());
+                self.outbox.append(&self.sample);
+                self.outbox.seal(Default::default());
+                count += 1;
+            }
+            self.acknowledge();
+            count
+        }
+    }
+
+    #[test]
+    fn a_writer_is_four_long_samples_ahead_of_a_reader_on_another_host() {
+        for length in [300 << 10, 1 << 20, 2 << 20] {
+            let mut scene = Scene::new(Qos::default(), 2, length);
+            let leads: Vec<usize> = (0..40).map(|_| scene.lead()).collect();
+            assert_eq!(leads[0], 256 * 1024 / length + 1, "at first the links have proved nothing: {leads:?}");
+            // The sample that passes the bound was admitted below it.
+            assert!(matches!(leads[39], 4..=5), "{length}: {leads:?}");
+            let credit = scene.outbox.credit();
+            assert!((4 * length..=4 * length + 4096).contains(&credit), "{length}: {credit}");
+        }
+    }
+
+    #[test]
+    fn the_limit_the_cache_and_shared_memory_bound_a_longer_lead() {
+        let lead = |qos: Qos, boot: u32, length: usize| {
+            let mut scene = Scene::new(qos, boot, length);
+            (0..40).map(|_| scene.lead()).last().unwrap()
+        };
+        assert_eq!(lead(Qos { credit_limit: 1 << 20, ..Qos::default() }, 2, 1 << 20), 1, "the limit");
+        assert_eq!(lead(Qos { cache: 3 << 20, ..Qos::default() }, 2, 1 << 20), 2, "the cache holds no more");
+        assert_eq!(lead(Qos { credit_limit: 3 << 20, ..Qos::default() }, 2, 1 << 20), 3, "a limit between");
+        assert_eq!(lead(Qos::default(), 1, 1 << 20), 5, "too long for the ring of batches, so it passes the node");
+        assert_eq!(lead(Qos::default(), 1, 400 << 10), 3, "the ring holds twice the credit");
+    }
+}
