@@ -17,7 +17,10 @@ use std::{
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
-use tampu_types::{Domain, TopicName, name::unescape};
+use tampu_types::{
+    Domain, TopicName,
+    name::{escape, unescape},
+};
 use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
@@ -71,6 +74,9 @@ struct KeyAnswer {
     /// Number of the node, the same in its next life. Earlier releases send none.
     #[serde(default)]
     node: u64,
+    /// Host chunk of its keys. All nodes of one machine get a question to it. Earlier releases send none.
+    #[serde(default)]
+    host: String,
 }
 
 /// Parts of a node that a carrier uses.
@@ -276,7 +282,8 @@ impl Shared {
         }
         let asking = Asking { boot: request.boot, node: request.node, life: request.life, host };
         let Some(member) = outgoing.admit(asking, self.clock.monotonic()) else { return };
-        let answer = KeyAnswer { key: outgoing.key(), member, node: self.node };
+        let own = self.engine.host().map_or_else(|| UNPROVED.to_owned(), |name| escape(&name));
+        let answer = KeyAnswer { key: outgoing.key(), member, node: self.node, host: own };
         drop(outgoing);
         self.news.notify_all();
         if let Ok(answer) = serde_json::to_vec(&answer) {
@@ -401,7 +408,7 @@ impl Shared {
         let misses = std::mem::take(&mut self.incoming.lock().misses_keys);
         let mut due = Vec::new();
         for (of, asked) in &mut *self.nodes.lock() {
-            if asked.is_due(self.incoming.lock().knows(of.0), misses, now) {
+            if asked.is_due(self.incoming.lock().knows(of.0, &of.1), misses, now) {
                 due.push(of.clone());
             }
         }
@@ -412,6 +419,8 @@ impl Shared {
             let answers = Box::new(move |answer| {
                 if let (Answer::Part(part), Some(shared)) = (answer, shared.upgrade())
                     && let Ok(answer) = serde_json::from_slice::<KeyAnswer>(&part)
+                    // Each node of a machine is asked by itself. Under another node's name its samples would count as forged.
+                    && (answer.host == host || answer.host.is_empty())
                 {
                     let now = shared.clock.monotonic();
                     let hearing = Hearing::new(shared.room, shared.life ^ u64::from(boot), now);
@@ -435,4 +444,62 @@ fn topic_of(place: &str) -> Option<TopicName> {
     let (topic, _) = place.rsplit_once('/')?;
     let names = topic.split('/').map(unescape).collect::<Option<Vec<_>>>()?;
     TopicName::new(names.join("/")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        net::{IpAddr, Ipv4Addr, UdpSocket},
+        time::Instant,
+    };
+
+    use tampu_types::Partition;
+
+    use super::*;
+    use crate::{
+        engine::{memory::MemoryNet, with_host},
+        group::settings::GroupInterface,
+    };
+
+    #[test]
+    fn each_of_two_nodes_of_one_machine_is_heard_under_its_own_name() {
+        let (domain, names) = (Domain::new("lab").unwrap(), ["dish", "mast", "vm"]);
+        let net = MemoryNet::new(1);
+        net.prove_hosts();
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let interface = Some(GroupInterface::Address(Ipv4Addr::LOCALHOST));
+        let group = GroupSettings { port, interface, ..GroupSettings::new(IpAddr::from([239, 255, 74, 49])) };
+        let (keys, boot) = (Keys::new(&domain), host::boot());
+        // All processes of a test have one boot, as those of one machine.
+        let nodes: Vec<_> = names
+            .map(|name| {
+                let (engine, directory) = (net.engine(name), tempfile::tempdir().unwrap());
+                let table = GroupTableWriter::new(directory.path().to_owned(), ["**".to_owned()].into_iter()).unwrap();
+                let announced = engine.announce(&keys.node(boot)).unwrap();
+                let parts = NodeParts { engine: engine.clone(), domain: &domain, directory: directory.path(), table };
+                (Carrier::open(0, &group, &parts).unwrap(), announced, engine, directory)
+            })
+            .into();
+        let heard = Arc::new(Mutex::new(BTreeSet::new()));
+        let (of_reader, of_keys) = (heard.clone(), keys.clone());
+        let deliver = Arc::new(move |bytes: Bytes, key: &str| {
+            let host = of_keys.host_of(key).unwrap_or_default().to_owned();
+            of_reader.lock().insert((host, String::from_utf8(bytes.to_vec()).unwrap()));
+        });
+        let _reader = nodes[2].2.subscribe(&format!("{}/g/*/{boot:08x}/in/**", keys.root()), deliver).unwrap();
+        let key = keys.group(boot, 0, &TopicName::new("t").unwrap(), &Partition::everybody());
+        let (began, all) = (Instant::now(), || heard.lock().iter().map(|(_, said)| said.clone()).collect::<BTreeSet<_>>());
+        while all().len() < names.len() {
+            assert!(began.elapsed() < Duration::from_secs(100), "heard only {:?}", heard.lock());
+            for ((carrier, ..), name) in nodes.iter().zip(names) {
+                carrier.shared.put(&Bytes::from(name), &with_host(&key, name));
+            }
+            net.advance(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for (host, said) in &*heard.lock() {
+            assert_eq!(*host, escape(said), "a reader takes it for forged");
+        }
+    }
 }

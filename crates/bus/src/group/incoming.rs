@@ -76,9 +76,9 @@ impl Incoming {
         self.sources.insert(key.epoch, source);
     }
 
-    /// Reports if a source of this host is known.
-    pub fn knows(&self, boot: u32) -> bool {
-        self.sources.values().any(|source| source.of.0 == boot)
+    /// Reports if a source with this boot and host chunk is known.
+    pub fn knows(&self, boot: u32, host: &str) -> bool {
+        self.sources.values().any(|source| source.of.0 == boot && source.host == host)
     }
 
     /// Processes a datagram; `own` is the number of this host's own key.
@@ -173,7 +173,7 @@ mod tests {
             incoming.add((9, 1), "h", &key, 3, Hearing::new(1 << 20, 1, now));
             numbers.extend(reported(&mut incoming, &seal, now));
             incoming.work(now + FORGET + 20_000_000, &mut Vec::new(), |_, _| {});
-            assert!(!incoming.knows(9), "it is forgotten");
+            assert!(!incoming.knows(9, "h"), "it is forgotten");
         }
         let mut once = numbers.clone();
         once.dedup();
@@ -191,6 +191,7 @@ mod tests {
             }
         }
         assert!(!incoming.misses_keys && incoming.sources.len() == 2);
+        assert!(incoming.knows(9, "h") && !incoming.knows(9, "other") && !incoming.knows(8, "h"));
         // Another key of one of them replaces the one before.
         incoming.add((9, 1), "h", &Key { epoch: 3, secret: [7; 32] }, 1, Hearing::new(1 << 20, 1, 0));
         assert_eq!(incoming.sources.len(), 2);
