@@ -191,6 +191,10 @@ impl Inbox {
             if room {
                 self.hand(arrival, out);
                 self.drain(out);
+                if self.comes_by_group(now) {
+                    // Others follow, and heartbeats announce them before the hole has ever closed. Each has the whole wait.
+                    self.hole_since = None;
+                }
             } else {
                 self.starved = true;
             }
@@ -429,6 +433,21 @@ mod tests {
         assert_eq!(inbox.hole_to_ask(true, later + GROUP_PATIENCE), Some(0..2));
         assert_eq!(inbox.next_ask(), Some(later + GROUP_PATIENCE + inbox.requests.timeout() + ANSWER_PATIENCE));
         assert_eq!(inbox.by_group, None);
+    }
+
+    #[test]
+    fn a_steady_stream_of_a_group_is_not_asked_for_while_it_comes() {
+        let (mut inbox, mut out) = (begun(true), Vec::new());
+        // Heartbeats are always several samples ahead, and each sample takes half the wait.
+        let half = GROUP_PATIENCE / 2;
+        for at in 0..20 {
+            inbox.came_by_group(at + 1, at * half, 0);
+            inbox.arrived(arrival(at, at + 1), true, at * half, &mut out);
+            inbox.offered(0, 0, at + 4, at * half, &mut out);
+            assert_eq!(inbox.hole_to_ask(true, (at + 1) * half - 1), None, "sample {at}");
+        }
+        // The next one does not come.
+        assert_eq!(inbox.hole_to_ask(true, 19 * half + GROUP_PATIENCE), Some(20..23));
     }
 
     #[test]
