@@ -369,6 +369,22 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_datagram_is_forgotten_when_no_more_such_come() {
+        let mut hearing = Hearing::new(1 << 20, 5, 0);
+        let mut longest_at = |length: usize, now: u64| {
+            hearing.came(length, now);
+            hearing.beacon(0, 0, now);
+            hearing.report(now + REPORT).unwrap().longest
+        };
+        assert_eq!(longest_at(1472, 0), 1472);
+        assert_eq!(longest_at(100, LONGEST - 10 * MS), 1472);
+        assert_eq!(longest_at(100, LONGEST + 10 * MS), 1472, "it is remembered for one more period");
+        assert_eq!(longest_at(100, 2 * LONGEST + 20 * MS), 100);
+        assert_eq!(longest_at(1472, 2 * LONGEST + 30 * MS), 1472);
+        assert_eq!(longest_at(100, 5 * LONGEST), 100, "after a pause nothing from before it counts");
+    }
+
+    #[test]
     fn a_member_that_comes_late_begins_with_the_next_whole_message() {
         let all = pieces(&[40, 40]);
         let mut hearing = Hearing::new(1 << 20, 5, 0);

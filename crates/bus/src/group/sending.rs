@@ -416,6 +416,23 @@ mod tests {
     }
 
     #[test]
+    fn a_repair_under_way_is_not_sent_again_before_its_report_can_come() {
+        let mut sending = new();
+        sending.join(1, 0);
+        sending.reported(1, &report(0, 0), 0);
+        (0..20).for_each(|_| sending.push(datagram(), 0));
+        // Reports take 100 ms here.
+        let asked = Report { missing: vec![(3, 1)], ..report(20, 1) };
+        let mut repaired_at = |now: u64| {
+            sending.reported(1, &asked, now);
+            sending.take_again(now).is_some()
+        };
+        assert!(repaired_at(100 * MS));
+        assert!(!repaired_at(120 * MS) && !repaired_at(249 * MS));
+        assert!(repaired_at(250 * MS));
+    }
+
+    #[test]
     fn repairs_take_half_the_rate_at_most() {
         let mut sending = new();
         sending.join(1, 0);
