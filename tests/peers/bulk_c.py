@@ -241,6 +241,70 @@ def controlled(place, compiled):
     check(f"it ends well: {obeys.returncode}", obeys.returncode == 0)
 
 
+WORKS = """
+#include <cstdio>
+#include "tampu_bulk.hpp"
+using namespace tampu::bulk;
+int main() {
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    Sender sender(Participant::join("CORR/WORKS"), "working", {{"spectra"}});
+    sender.follow();
+    sender.flow("spectra").wait(1, 60000);
+    const ControlledFlow controlled(sender.flow("spectra"), "plain");
+    std::puts("offered");
+    std::getchar();
+    {
+        const Work work = controlled.begin_work();
+        sender.flow("spectra").start("one");
+        sender.flow("spectra").stop();
+        std::puts("between");
+        std::getchar();
+        try {
+            sender.flow("spectra").start("two");
+            std::puts("started");
+        } catch (const Failure &why) {
+            std::puts(why.what());
+        }
+    }
+    sender.flow("spectra").start("three");
+    sender.flow("spectra").stop();
+    std::puts("goes on");
+    std::getchar();
+    return 0;
+}
+"""
+
+
+def stopped_between(place, compiled):
+    """A sender that nobody starts is stopped between two transfers, if it has noted its work."""
+    source = os.path.join(compiled.directory.name, "works.cpp")
+    pathlib.Path(source).write_text(WORKS)
+    taken = os.path.join(compiled.directory.name, "taken")
+    place.start("bulk", "recv", "--stream", "working", "--flow", "spectra", "-o", taken, stdout=subprocess.DEVNULL)
+    works = subprocess.Popen([compiled.compile(CXX, source)], env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    place.processes.append(works)
+    line = lambda: works.stdout.readline().strip()
+    stop = lambda: place.run("bulk", "control", "stop", "plain", check=False)
+
+    def on():
+        works.stdin.write("\n")
+        works.stdin.flush()
+
+    check("a sender without a function for starts is offered", line() == "offered")
+    refused = until("the offer is found", lambda: (done := stop()).returncode != 3 and done)
+    check("without work a stop is refused", "no flow is sending; start it first" in refused.stderr)
+    on()
+    check("one transfer has ended", line() == "between")
+    check("work between two transfers is stopped", stop().returncode == 0)
+    on()
+    said = line()
+    check(f"the next start fails: {said}", "was stopped by a command" in said)
+    check("after the work transfers begin again", line() == "goes on")
+    check("and a stop is refused again", "no flow is sending; start it first" in stop().stderr)
+    works.communicate("\n", timeout=60)
+    check(f"it ends well: {works.returncode}", works.returncode == 0)
+
+
 CONFIGURED = """
 [collector]
 keep_days = 9
@@ -342,6 +406,7 @@ def main():
         check("the hub has heard of the transfers", True)
         given_up(place, compiled, programs[1])
         controlled(place, compiled)
+        stopped_between(place, compiled)
     finally:
         place.close()
 

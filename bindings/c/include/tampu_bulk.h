@@ -371,6 +371,16 @@ typedef int32_t (*tampu_bulk_start_call)(void *context, const tampu_bulk_sender 
 tampu_bulk_control *tampu_bulk_control_sender(const tampu_bulk_sender *sender, const char *name, tampu_bulk_start_call start,
                                               void *context);
 
+/* Work that the program does by itself on the flow of an offered sender, with several transfers. */
+typedef struct tampu_bulk_work tampu_bulk_work;
+
+/* Notes such work until it is ended. A stop then also ends what is between two transfers, or before the first one: tampu_bulk_start
+ * fails. Without it a stop ends a running transfer only, and is refused between two. NULL on failure. */
+tampu_bulk_work *tampu_bulk_control_begin_work(const tampu_bulk_control *control);
+
+/* Ends the work; afterwards transfers may begin again. It may end after the offer. NULL is allowed. */
+void tampu_bulk_control_end_work(tampu_bulk_work *work);
+
 /* Offers the control of a receiver, which the library opens and closes. It is closed at first. The arguments are those of
  * tampu_bulk_receiver_open; a command may demand more protection and checksums. NULL on failure. */
 tampu_bulk_control *tampu_bulk_control_receiver(const tampu_bulk_participant *participant, const char *name, const char *stream,

@@ -325,6 +325,18 @@ struct StartOrder {
     std::string file;
 };
 
+// Work that the program does by itself on a flow, with several transfers, until the object ends.
+class Work {
+public:
+    explicit Work(tampu_bulk_work *handle) : handle_(handle) {}
+
+private:
+    struct End {
+        void operator()(tampu_bulk_work *handle) const { tampu_bulk_control_end_work(handle); }
+    };
+    std::unique_ptr<tampu_bulk_work, End> handle_;
+};
+
 // A flow that other programs may control under a name. Its end cancels and waits for the function of a start.
 class ControlledFlow {
 public:
@@ -336,6 +348,9 @@ public:
     ControlledFlow(ControlledFlow &&) = default;
     // Another offer would lose its function before its handle.
     ControlledFlow &operator=(ControlledFlow &&) = delete;
+    // A stop then also ends what is between two transfers, or before the first one: Flow::start throws until the work has ended.
+    // Without it a stop ends a running transfer only, and is refused between two.
+    Work begin_work() const { return Work(detail::checked(tampu_bulk_control_begin_work(handle_.get()))); }
 
 private:
     using Call = std::pair<std::function<void(Flow &, const StartOrder &)>, Flow *>;

@@ -36,7 +36,7 @@ mod native {
             failure::{BookConflict, BookError, Locked, NotAllowed, NotFound, NotValid, Unreachable},
         },
         bulk::{
-            control::{BulkCommander, BulkControl},
+            control::{BulkCommander, BulkControl, BulkWork},
             failure::{BulkError, Cancelled, CannotListen, Closed, Denied, NoReceiver, NobodyLeft, NotOffered, WrongOrder},
             receiver::{BulkData, BulkReceiver},
             sender::BulkSender,

@@ -419,6 +419,27 @@ def test_another_program_starts_paces_and_stops_a_sender(place):
         assert not control.state()["active"]
 
 
+def test_a_stop_ends_the_work_of_a_program_between_two_transfers(place):
+    with bulk.Sender("correlator", "plain", receivers=0) as sender, sender.offer("plain") as offer:
+        offered("plain")
+        control, flow = bulk.Control("plain", timeout=60.0), sender.flow()
+        with pytest.raises(bulk.BulkError, match="no flow is sending; start it first"):
+            control.stop()
+        with offer.work():
+            flow.start(b"one")
+            flow.stop()
+            assert control.state()["active"]
+            control.stop()
+            with pytest.raises(bulk.Cancelled):
+                flow.start(b"two")
+        flow.start(b"three")
+        flow.stop()
+        with pytest.raises(bulk.BulkError, match="no flow is sending; start it first"):
+            control.stop()
+        with pytest.raises(bulk.BulkError, match="no flow 'other'"), offer.work("other"):
+            pass
+
+
 def test_the_command_controls_python_and_python_the_command(place, tmp_path):
     with bulk.Sender("correlator", "commanded") as sender, sender.offer("corr"):
         offered("corr")

@@ -9,10 +9,11 @@ use std::{
 use tampu_bulk::{
     Name, Receiver,
     control::{
-        ControlCommand, ControlledReceiver, ControlledSender, OpenCommand, StartCommand, StartOrder, command, command_json,
-        offer_receiver, offer_sender,
+        ControlCommand, ControlledReceiver, ControlledSender, OpenCommand, OwnWork, StartCommand, StartOrder, command,
+        command_json, offer_receiver, offer_sender,
     },
     handler::Handler,
+    sender::Flow,
 };
 use tampu_bus::{Participant, engine::Guard};
 
@@ -44,7 +45,7 @@ pub struct ControlHandle {
 }
 
 enum Controlled {
-    Sender(Arc<ControlledSender>),
+    Sender(Arc<ControlledSender>, Flow),
     Receiver(Arc<ControlledReceiver>),
 }
 
@@ -103,7 +104,7 @@ pub unsafe extern "C" fn tampu_bulk_control_sender(
             }
         };
         let offer = offer_sender(&bus, offered, &controlled)?;
-        let controlled = Controlled::Sender(controlled);
+        let controlled = Controlled::Sender(controlled, own.flow().clone());
         Ok(Box::into_raw(Box::new(ControlHandle { _offer: offer, controlled, done: Arc::default() })))
     })
 }
@@ -173,12 +174,47 @@ pub unsafe extern "C" fn tampu_bulk_control_open_own(handle: *const ControlHandl
         // SAFETY: by the caller.
         match &unsafe { handle.as_ref() }.ok_or(Failure::Null("the control"))?.controlled {
             Controlled::Receiver(receiver) => receiver.open(&OpenCommand::default()).map_err(Failure::Control)?,
-            Controlled::Sender(_) => {
+            Controlled::Sender(..) => {
                 return Err(Failure::Control("it is a sender, and only a receiver can be opened".to_owned()));
             }
         }
         Ok(0)
     })
+}
+
+/// Work behind a `tampu_bulk_work *`.
+pub struct WorkHandle(#[expect(dead_code, reason = "its end is its use")] OwnWork);
+
+/// Notes work of the program on the flow of an offered sender.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_control_begin_work(handle: *const ControlHandle) -> *mut WorkHandle {
+    guarded(std::ptr::null_mut(), || {
+        // SAFETY: by the caller.
+        match &unsafe { handle.as_ref() }.ok_or(Failure::Null("the control"))?.controlled {
+            Controlled::Sender(sender, flow) => Ok(Box::into_raw(Box::new(WorkHandle(sender.begin_work(flow))))),
+            Controlled::Receiver(_) => {
+                Err(Failure::Control("it is a receiver, and only a sender has work that can be stopped".to_owned()))
+            }
+        }
+    })
+}
+
+/// Ends work.
+///
+/// # Safety
+/// `work` is NULL or from [`tampu_bulk_control_begin_work`], and is not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_control_end_work(work: *mut WorkHandle) {
+    guarded((), || {
+        if !work.is_null() {
+            // SAFETY: by the caller.
+            drop(unsafe { Box::from_raw(work) });
+        }
+        Ok(())
+    });
 }
 
 /// Ends an offer.
@@ -200,7 +236,7 @@ pub unsafe extern "C" fn tampu_bulk_control_end(handle: *mut ControlHandle) -> i
         drop(_offer);
         // A command that is being carried out may hold it for longer.
         match controlled {
-            Controlled::Sender(sender) => sender.end(),
+            Controlled::Sender(sender, _) => sender.end(),
             Controlled::Receiver(receiver) => receiver.end(),
         }
         let all = std::mem::take(&mut *done.lock().unwrap_or_else(PoisonError::into_inner));

@@ -398,6 +398,11 @@ fn control_needs_the_bus_and_names_what_is_missing() {
         );
         assert!(tampu_bulk_control_ask(me, null, null, 1).is_null());
         assert_eq!((tampu_bulk_control_end(ptr::null_mut()), tampu_bulk_control_open_own(ptr::null())), (0, -1));
+        assert_eq!(
+            (tampu_bulk_control_begin_work(ptr::null()).is_null(), last_error()),
+            (true, "the control is NULL".to_owned())
+        );
+        tampu_bulk_control_end_work(ptr::null_mut());
         tampu_bulk_control_free(ptr::null_mut());
         tampu_bulk_sender_close(sender);
         tampu_bulk_leave(me);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterator
 
@@ -51,6 +52,19 @@ class Offer:
             return None
         flow, parameter, file = given
         return StartOrder(self._native, self._sender.flow(flow), parameter, file)
+
+    @contextmanager
+    def work(self, flow: str = "data") -> Iterator[None]:
+        """Notes that the program works on a flow by itself inside the ``with`` block.
+
+        A stop of another program then also ends what is between two transfers, or before the first one: ``Flow.start`` and
+        ``Flow.transfer`` raise ``Cancelled`` until the block ends. Without it a stop ends a running transfer only.
+        """
+        work = self._native.begin_work(flow)
+        try:
+            yield
+        finally:
+            work.end()
 
     def close(self) -> None:
         """Ends the offer. The work of a start is cancelled."""

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use pyo3::{prelude::*, types::PyTuple};
 use tampu_bulk::{
     Name, Sender,
-    control::{ControlError, ControlledSender, StartOrder, command_json, offer_sender},
+    control::{ControlError, ControlledSender, OwnWork, StartOrder, command_json, offer_sender},
 };
 use tampu_bus::{Participant, engine::Guard};
 
@@ -40,6 +40,21 @@ struct Order {
 struct OpenOffer {
     _offer: Guard,
     controlled: Arc<ControlledSender>,
+    sender: Arc<Sender>,
+}
+
+/// Work that the program does on a flow by itself, until it is ended.
+#[pyclass(frozen, module = "tampu._native")]
+pub struct BulkWork {
+    work: Mutex<Option<OwnWork>>,
+}
+
+#[pymethods]
+impl BulkWork {
+    /// Ends the work; further transfers may begin.
+    fn end(&self) {
+        drop(self.work.lock().take());
+    }
 }
 
 /// Control of a sender that is offered to others.
@@ -69,7 +84,7 @@ impl BulkControl {
         };
         let offer = offer_sender(bus, name, &controlled).map_err(other)?;
         let orders = Mutex::new(starts.then_some(heard));
-        let opened = OpenOffer { _offer: offer, controlled };
+        let opened = OpenOffer { _offer: offer, controlled, sender: sender.clone() };
         Ok(BulkControl { opened: Mutex::new(Some(opened)), orders, current: Mutex::default() })
     }
 
@@ -109,6 +124,15 @@ impl BulkControl {
             // Without a reader, the offer has ended.
             let _ = ended.send(why.map_or(Ok(()), Err));
         }
+    }
+
+    /// Notes work of the program on a flow.
+    fn begin_work(&self, flow: &str) -> PyResult<BulkWork> {
+        let name = Name::new(flow).map_err(other)?;
+        let opened = self.opened.lock();
+        let OpenOffer { controlled, sender, .. } = opened.as_ref().ok_or_else(|| other("the offer has ended"))?;
+        let flow = sender.flow(&name).ok_or_else(|| other(format!("the sender has no flow '{name}'")))?;
+        Ok(BulkWork { work: Mutex::new(Some(controlled.begin_work(flow))) })
     }
 
     /// Ends the offer.
