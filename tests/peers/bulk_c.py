@@ -262,7 +262,7 @@ int main() {
         try {
             sender.flow("spectra").start("two");
             std::puts("started");
-        } catch (const Failure &why) {
+        } catch (const std::exception &why) {
             std::puts(why.what());
         }
     }
