@@ -41,7 +41,7 @@ export class TimelineLoader {
       return;
     }
     const wait = this.waits(wish);
-    if (wait === undefined) {
+    if (wait === undefined || (this.busy && this.serves(wish))) {
       return;
     }
     const due = performance.now() + wait;
@@ -68,6 +68,14 @@ export class TimelineLoader {
 
   private name({ lanes, attributes, filter }: Wish): string {
     return JSON.stringify([lanes, attributes, filter]);
+  }
+
+  /** True if the answer on its way has much of what is in sight. A range that moves on would else never get one. */
+  private serves(wish: Wish): boolean {
+    const { asked } = this;
+    const [span, there] = [spanOf(wish.range), asked ? spanOf(asked.range) : 0n];
+    const near = asked !== undefined && asked.range.from < wish.range.to && wish.range.from < asked.range.to;
+    return near && asked.name === this.name(wish) && there < span * 4n && span < there * 2n;
   }
 
   /** Time until the next question is due, ms; undefined if what is there is good enough. */
@@ -108,6 +116,8 @@ export class TimelineLoader {
         this.shown = found;
         this.why = "";
         this.busy = false;
+        // The range may have moved on meanwhile.
+        this.want(this.wish ?? wish);
       }
     } catch (why) {
       if (!ends.signal.aborted) {
