@@ -305,7 +305,7 @@ def proxied(browser, port):
         console.shows(1000)
         check("views stay below it", "/observatory/log?" in console.page.url)
         check(f"no faults below a path: {console.faults}", console.faults == [])
-        console.page.get_by_role("link", name="Logbook").click()
+        console.page.get_by_role("link", name="ELOG pages").click()
         expect(console.page).to_have_url(re.compile("/observatory/elog/"))
         console.context.close()
 

@@ -9,6 +9,7 @@ export const LAZY: Record<Exclude<View, "log">, () => Promise<{ default: Compone
   timeline: () => import("./timeline/TimelineView.svelte"),
   attributes: () => import("./attribute/AttributeView.svelte"),
   bulk: () => import("./bulk/BulkView.svelte"),
+  book: () => import("./book/BookView.svelte"),
   site: () => import("./site/SiteView.svelte"),
 };
 

@@ -39,15 +39,16 @@ export interface Capabilities {
 
 let form: string | undefined;
 
-async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: "application/json", ...more };
+  const isFile = body instanceof Blob;
   if (body !== undefined) {
-    headers["Content-Type"] = "application/json";
+    headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
   }
   if (method !== "GET" && form !== undefined) {
     headers["X-Tampu-Form"] = form;
   }
-  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }), ...(signal ? { signal } : {}) };
+  const init = { method, headers, ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }), ...(signal ? { signal } : {}) };
   const response = await fetch(new URL(`api/v1/${path}`, BASE), init);
   if (!response.ok) {
     const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string };
@@ -66,6 +67,12 @@ export async function read<T>(path: string, parameters: Record<string, string | 
   }
   const query = asked.toString();
   return (await (await request("GET", query === "" ? path : `${path}?${query}`, undefined, signal)).json()) as T;
+}
+
+/** Sends a change, or a file. `revision` is that of the thing which was read: without it any is changed. */
+export async function send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, revision?: string): Promise<T> {
+  const response = await request(method, path, body, undefined, revision === undefined ? {} : { "If-Match": revision });
+  return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
 export function capabilities(): Promise<Capabilities> {

@@ -37,14 +37,12 @@ export function transferOf(id: string): string {
 }
 
 export function entryOf(book: string, id: number): string {
-  return new URL(`logbook/${encodeURIComponent(book)}/${id}`, BASE).href;
+  return address.of("book", { book, entry: String(id) });
 }
 
 /** The page of a new entry with this text, and links to these targets. */
 export function newEntry(book: string, text: string, links: readonly string[]): string {
-  const url = new URL(below(`logbook/${encodeURIComponent(book)}/new`, { text }));
-  links.forEach((link) => url.searchParams.append("link", link));
-  return url.href;
+  return address.of("book", { book, entry: "new", text, link: links.join("\n") });
 }
 
 /** Goes to an address: within this page if it is one of its views. */
