@@ -155,7 +155,7 @@ def looks(browser, site, console):
 
 def main():
     with console_site("consolebook") as (place, _, site, browser):
-        place.run("book", "users", "add", "max", "--full-name", "Max Li", input=f"{PASSWORD}\n")
+        place.run("book", "users", "add", "max", "--full-name", "Max Li", "--admin", input=f"{PASSWORD}\n")
         place.run("book", "make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem,Fixed", "--required", "Author")
         console = enter(browser, site, "zoe")
         listing(place, console)

@@ -84,6 +84,4 @@ export const BOOK_KEYS = [
   ["r", "Reply to the entry"],
   ["Esc", "Back to the list"],
   ["Ctrl+Enter", "Post or save"],
-  ["u", "UTC, or local time"],
-  ["?", "This page"],
 ] as const;
