@@ -158,7 +158,7 @@ def history(place, view, small):
     place.run("book", "post", "Shift log", "-a", "Subject=About a file", "--link", f"transfer:{transfer}", "-t", "It was small.")
     page.reload()
     expect(detail.get_by_role("link", name=re.compile("About a file"))).to_be_visible(timeout=30000)
-    expect(detail.get_by_role("link", name="New entry about it")).to_have_attribute("href", re.compile(r"/logbook/Shift%20log/new\?.*link=transfer%3A"))
+    expect(detail.get_by_role("link", name="New entry about it")).to_have_attribute("href", re.compile(r"/book\?book=Shift\+log&entry=new&.*link=transfer%3A"))
     view.axe("a transfer")
     view.picture("transfer")
     link = view.where()
