@@ -3,13 +3,6 @@ import { address, BASE, VIEWS } from "../lib/address.svelte";
 import { timeText, type Nanos } from "../lib/time";
 import { filterText, parseFilter } from "../log/filter";
 
-/** An address below the console's own, for a view that another part of it has. */
-function below(path: string, parameters: Record<string, string>): string {
-  const url = new URL(path, BASE);
-  Object.entries(parameters).forEach(([name, value]) => url.searchParams.set(name, value));
-  return url.href;
-}
-
 /** The filter of the log view for the records of a range; without an end they go on live. */
 export function recordsOf(filter: string, from: Nanos, to?: Nanos): string {
   const end = to === undefined ? {} : { until: timeText(to, "utc") };
