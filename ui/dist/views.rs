@@ -1,1 +1,1 @@
-["log", "attributes", "timeline", "bulk", "site"]
+["log", "attributes", "timeline", "bulk", "book", "site"]

@@ -1,4 +1,4 @@
-/** What the logbook's API returns and takes (`spec/book-api.md`). */
+/** The logbook's API: its types and requests (`spec/book-api.md`). */
 import { read, send } from "../lib/api";
 
 export type Right = "read" | "write" | "edit-own" | "edit-any" | "admin";
@@ -95,7 +95,7 @@ export interface Draft extends Content {
   edits?: number | null;
   parent?: number | null;
 }
-/** What a person writes; files have been uploaded, or belong to the entry. */
+/** The parts of an entry that a person writes; files have been uploaded, or belong to the entry. */
 export interface Written {
   attributes: EntryAttribute[];
   text: string;
