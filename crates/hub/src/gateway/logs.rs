@@ -149,6 +149,16 @@ impl LogState {
         self.filled.get(&key).is_none_or(|last| id.number > *last)
     }
 
+    /// Returns the last number of each stream and ring that the client has. A second gap may come before what the archive
+    /// brought for the first one has come live.
+    fn last_numbers(&self) -> HashMap<(Incarnation, u32, u32), u64> {
+        let mut last = self.delivered.clone();
+        for (&place, &number) in &self.filled {
+            last.entry(place).and_modify(|last| *last = number.max(*last)).or_insert(number);
+        }
+        last
+    }
+
     /// Sends the records of a gap from the archive. Returns whether it had them all.
     pub fn fill(&mut self, participant: &Participant, gap: &Gap, send: &mut dyn FnMut(Vec<u8>) -> bool) -> bool {
         let Some(to) = gap.to else { return false };
@@ -172,7 +182,7 @@ impl LogState {
             ..self.query.clone()
         };
         let partition: HashSet<String> = stream.partition.names().map(str::to_lowercase).collect();
-        let mut last = self.delivered.clone();
+        let mut last = self.last_numbers();
         let mut is_missing = |record: &LogRecord| {
             let Some(id) = record.id.filter(|id| id.incarnation == stream.incarnation) else { return false };
             let audiences: HashSet<String> = record.audiences.iter().map(|name| name.to_lowercase()).collect();
@@ -299,4 +309,18 @@ impl LogState {
 /// Returns the positions up to which a collector has kept the streams.
 pub(super) fn offsets(participant: &Participant) -> Result<Kept, CallError> {
     ask::offsets(participant, ANSWER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_gap_begins_behind_what_the_archive_brought_for_the_first() {
+        let mut logs = LogState::new(None, Vec::new(), Time(0)).unwrap();
+        let place = |ring| (Incarnation::default(), 1, ring);
+        logs.delivered = HashMap::from([(place(0), 5), (place(1), 8)]);
+        logs.filled = HashMap::from([(place(0), 9), (place(1), 7), (place(2), 3)]);
+        assert_eq!(logs.last_numbers(), HashMap::from([(place(0), 9), (place(1), 8), (place(2), 3)]));
+    }
 }
