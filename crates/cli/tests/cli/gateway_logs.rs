@@ -15,7 +15,7 @@ use tampu_types::{
 };
 
 use crate::{
-    gateway::{MIB, batch, body_of, client, declare, next_of, next_of_any, open, participant, subscribe},
+    gateway::{MIB, batch, body_of, client, declare, next_of, next_of_any, open, participant, subscribe, until_read},
     site::{PATIENCE, Site},
 };
 
@@ -160,6 +160,8 @@ fn the_archive_fills_the_gap_of_a_program_that_has_ended() {
     let topic = TopicName::new("log/warning").unwrap();
     let qos = Qos { cache: 256 << 10, ..Qos::default() };
     let writer = program.writer(&topic, &Partition::everybody(), TypeTag::LOG_BATCH, qos).unwrap();
+    // The collector and the gateway. Without them the small cache would lose the first records.
+    until_read(&writer, 2);
     for number in 0..RECORDS {
         writer.write(&encode_records(&[record(program.incarnation(), number, "before it ended")]).unwrap()).unwrap();
     }
