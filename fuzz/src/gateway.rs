@@ -8,9 +8,9 @@ use tampu_types::gateway::{
     events::events,
     frame::samples,
     json_form::{from_text, to_text},
-    messages::{Declare, End, GapInfo, Hello, Open, Receipt, Welcome},
+    messages::{Declare, End, GapInfo, Hello, Open, Receipt, Serve, Welcome},
     put_frame,
-    question::Ask,
+    question::{Answer, Ask, Passed},
 };
 
 const LIMIT: u32 = 1 << 16;
@@ -50,7 +50,7 @@ fn text(frame: &Frame<'_>) {
 fn body(frame: &Frame<'_>) {
     let body = frame.body;
     match frame.header.kind {
-        Kind::Ack | Kind::Credit => {
+        Kind::Ack | Kind::Credit | Kind::Cancel => {
             if let Ok(value) = frame.value() {
                 assert_eq!(body, value.to_le_bytes());
             }
@@ -62,6 +62,21 @@ fn body(frame: &Frame<'_>) {
                 assert_eq!(Ask::decode(&again), Ok(ask));
             }
         }
+        Kind::Question => {
+            if let Ok(passed) = Passed::decode(body) {
+                let mut again = Vec::new();
+                passed.encode(&mut again);
+                assert_eq!(Passed::decode(&again), Ok(passed));
+            }
+        }
+        Kind::Answer => {
+            if let Ok(answer) = Answer::decode(body) {
+                let mut again = Vec::new();
+                answer.encode(&mut again);
+                assert_eq!(again, body);
+            }
+        }
+        Kind::Serve => leads_back::<Serve>(body),
         Kind::Publish => assert!(samples(body).flatten().map(<[u8]>::len).sum::<usize>() <= body.len()),
         Kind::Events => assert!(events(body).flatten().map(|item| item.event.len()).sum::<usize>() <= body.len()),
         Kind::Hello => leads_back::<Hello>(body),

@@ -107,7 +107,25 @@ def serve(server, answer):
                 return
 
 
+def features(place):
+    """A client hears of the features that both sides have; one without them, as of an earlier release, goes on working."""
+    wrong = []
+    for offered, wanted in [([], []), (["serve"], ["serve"]), (["later", "serve"], ["serve"]), (None, [])]:
+        hello = {"versions": [1], "client": "skew 1", "source": "conf/skew"}
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(drivers.PATIENCE)
+            connection.connect(str(gateway_of(place)))
+            connection.sendall(frame(HELLO, hello if offered is None else {**hello, "features": offered}))
+            kind, body = read_frame(connection)
+        if (kind, body.get("features")) != (WELCOME, wanted):
+            wrong.append(f"a client with the features {offered} gets {kind}, {body}")
+    for line in wrong:
+        print(f"    {line}")
+    check("a client is told which of its features the hub has", not wrong)
+
+
 def all_of(kit):
     """All of the above."""
     clients(kit.place)
+    features(kit.place)
     hubs(kit.commands)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Java programs through the gateway: events of every type and format, searches, and logs without a node, also while the hub is killed."""
+"""Java programs through the gateway: events, searches, offers of bulk data, services, and logs without a node, also while the hub is killed."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -21,13 +22,13 @@ class Tests:
         self.path = [directory, *javas.ours("tampu")]
         javas.compile(directory, [javas.ROOT / "tests" / "peers" / "java" / "Remote.java"], self.path)
 
-    def start(self, place, *arguments, gateway=False):
+    def start(self, place, *arguments, gateway=False, **options):
         """Starts Remote.java; with `gateway` it logs as on a host without a node."""
         environment = dict(place.environment)
         if gateway:
             environment["TAMPU_GATEWAY"] = os.path.join(place.directory, "run", place.environment["TAMPU_DOMAIN"], "gateway.sock")
         command = javas.command(self.path, "Remote", *map(str, arguments))
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
         place.processes.append(process)
         return process
 
@@ -43,7 +44,7 @@ class Tests:
     def pages(self, place):
         """The programs of the page run."""
         programs = javas.examples(PAGE)
-        for name, wanted in (("WithEvents", "sr/vacuum/g1/p DevDouble scalar [1.0E-9]"), ("WithSearch", "cable wrap")):
+        for name, wanted in (("WithEvents", "sr/vacuum/g1/p DevDouble scalar [1.0E-9]"), ("WithSearch", "cable wrap"), ("WithOffer", "correlator")):
             below = os.path.join(self.directory, name)
             os.mkdir(below)
             source = pathlib.Path(below) / f"{name}.java"
@@ -84,6 +85,76 @@ class Tests:
         check("a name that nobody offers", said[4].startswith("unanswered no program offers the control 'other'"))
         check("the file has arrived", receiver.wait(timeout=60) == 0 and (out / "small").read_bytes() == b"small")
 
+    @staticmethod
+    def command(place, *arguments):
+        """The state after a command of `tampu bulk control`, or the reason of its refusal."""
+        done = place.run("bulk", "control", *arguments, "--json", check=False)
+        return json.loads(done.stdout.splitlines()[0]) if done.returncode == 0 else done.stderr
+
+    def offers(self, place, hub):
+        """A sender and a receiver in Java obey `tampu bulk control`, also beside a restarted hub."""
+        program = self.start(place, "offer", place.environment["TAMPU_DOMAIN"], stdin=subprocess.PIPE)
+        says = lambda line: check(f"Java says '{line}'", program.stdout.readline().strip() == line)
+        command = lambda *arguments: self.command(place, *arguments)
+        says("ready receiver false")
+
+        def listed():
+            return sorted(json.loads(line)["name"] for line in place.run("bulk", "control", "list", "--json").stdout.splitlines())
+
+        until("the offers are listed", lambda: listed() == ["archive", "corr"])
+        said = self.end(self.start(place, "ask")).splitlines()
+        check(f"a service in Java answers in parts, and refuses: {said}", said[:2] == ["hello", "local"] and said[2].startswith("failed ") and said[2].endswith("nothing to say"))
+        check("nothing runs: a stop is refused", "'corr': no flow is sending; start it first" in command("stop", "corr"))
+        check("a receiver takes tcp only", "'archive': flow 'data' accepts tcp only, and not shm" in command("open", "archive", "--protocol", "shm"))
+        opened = command("open", "archive", "--checksum")
+        check(f"it is opened: {opened}", opened["active"] and opened["starts"] == 1 and opened["source"] == "java/offers")
+        check("once", "'archive': it is open already; close it first" in command("open", "archive"))
+        started = command("start", "corr", "--parameter", "uid://A002/X1")
+        check(f"a start: {started}", started["starts"] == 1 and started["kind"] == "sender" and started["failure"] is None)
+        says("received 400000 complete=true")
+        says("sent complete=true")
+        until("the work has ended", lambda: not command("state", "corr")["active"])
+        command("start", "corr", "none")
+        until("a start that fails has its reason", lambda: command("state", "corr")["failure"] == "no file 'none' is offered")
+
+        flow = lambda state: state["report"]["sender"]["flows"][0]
+        check("a wrong flow", "'corr': there is no flow 'no'; name one of 'data'" in command("pace", "corr", "1KB", "--flow", "no"))
+        check("paced", flow(command("pace", "corr", "20KB"))["throttle"] == 20e3)
+        command("start", "corr")
+        until("data is sent", lambda: flow(command("state", "corr"))["bytes"] > 0)
+        check("a second start is refused", "is sending what an earlier start began" in command("start", "corr"))
+        check("paused", flow(command("pause", "corr"))["paused"])
+        before = flow(command("state", "corr"))["bytes"]
+        command("pace", "corr", "none")
+        check("nothing is sent meanwhile", flow(command("state", "corr"))["bytes"] <= before + 10_000)
+        stopped = command("stop", "corr")
+        check(f"a stop reaches a paused call: {stopped['failure']}", not stopped["active"])
+        says("work CANCELLED")
+        line = program.stdout.readline().strip()
+        check(f"it ends in order: {line}", line.startswith("received ") and line.endswith("complete=true"))
+        says("sent complete=true")
+
+        hub.kill()
+        hub.wait()
+        hub = place.up()
+        until("the offers are there beside the next hub", lambda: listed() == ["archive", "corr"])
+        command("start", "corr")
+        says("received 400000 complete=true")
+        says("sent complete=true")
+        check("it is closed", not command("close", "archive")["active"])
+        # Work of the program's own can be stopped between two transfers.
+        until("the work has ended", lambda: not command("state", "corr")["active"])
+        program.stdin.write("work\n")
+        program.stdin.flush()
+        says("begun")
+        check("work of its own", command("state", "corr")["active"])
+        check("a stop between two transfers", isinstance(command("stop", "corr"), dict))
+        program.stdin.close()
+        says("ended")
+        check("the program ends well", program.wait(timeout=60) == 0)
+        until("the offers are gone", lambda: listed() == [])
+        return hub
+
     def logs(self, place, hub):
         """Log records without a node: each once, although the hub is killed; a full queue counts and tells."""
         calls = 6000
@@ -120,6 +191,7 @@ def main():
             tests.pages(place)
             tests.events(place)
             tests.control(place)
+            hub = tests.offers(place, hub)
             tests.logs(place, hub)
         finally:
             place.close()

@@ -3,7 +3,7 @@
 import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 
-const { BulkControl, Session, bulkOffers, scalar, spectrum, timeText } = await import(process.env.TAMPU_TS + "/src/index.js");
+const { BulkControl, BulkReceiverOffer, BulkSenderOffer, Session, bulkOffers, scalar, spectrum, timeText } = await import(process.env.TAMPU_TS + "/src/index.js");
 const { unixSocket } = await import(process.env.TAMPU_TS + "/src/node.js");
 const { WebSocket } = await import(process.env.TAMPU_TS + "/../node_modules/ws/wrapper.mjs");
 const [place, tampu] = process.argv.slice(2);
@@ -61,6 +61,89 @@ check("it is open again", opened.active && opened.starts === 2);
 const wrong = await archive.stop().then(() => "stopped", (why) => why.message);
 check(`it is no sender: ${wrong}`, wrong.includes("it is a receiver, which obeys open and close"));
 receiver.kill();
+
+// A service of this program.
+const echo = await session.serve("ts/echo", (question) => {
+  if (question.octets.length === 2) {
+    throw new Error("nothing to say");
+  }
+  question.part(question.octets);
+  return { asker: question.asker };
+});
+const answered = async (question) => {
+  const found = [];
+  for await (const { content } of reader.ask("ts/echo", question, { timeoutMs: 60_000 })) {
+    found.push(JSON.parse(new TextDecoder().decode(content)));
+  }
+  return found;
+};
+let echoed = [];
+for (let turn = 0; turn < 300 && echoed.length === 0; turn += 1) {
+  echoed = await answered({ hello: "hub" }).catch((why) => (why.code === "unanswered" ? [] : Promise.reject(why)));
+}
+check(`a service answers in parts: ${JSON.stringify(echoed)}`, echoed.length === 2 && echoed[0].hello === "hub" && echoed[1].asker === "local");
+const nothing = await answered({}).then(() => "answered", (why) => `${why.code} ${why.message}`);
+check(`and refuses: ${nothing}`, nothing.startsWith("failed") && nothing.includes("nothing to say"));
+const own = await session.serve("log/query", () => ({})).then(() => "served", (why) => why.code);
+check("the hub's own names are refused", own === "bad");
+echo.close();
+
+// Offers, which the command line controls.
+const control = (...words) => run(tampu, ["bulk", "control", ...words, "--json"]).then(({ stdout }) => JSON.parse(stdout.split("\n")[0]), (why) => why.stderr);
+const sent = [];
+const offer = await BulkSenderOffer.open(session, "corr", {
+  stream: "ts",
+  flows: ["data"],
+  onStart: async ({ flow, parameter }) => {
+    flow.begin();
+    try {
+      for (let piece = 0; piece < 40; piece += 1) {
+        await flow.ready(10_000);
+      }
+      sent.push(parameter);
+    } catch (why) {
+      sent.push(why.code);
+      throw why;
+    }
+  },
+});
+let isOpen = false;
+const arch = await BulkReceiverOffer.open(session, "keep", { stream: "ts", flows: ["data"], onOpen: () => ((isOpen = true), { close: () => (isOpen = false) }) });
+const offers = async () => (await bulkOffers(reader)).map(({ name }) => name).filter((name) => name !== "archive").sort().join();
+for (let turn = 0; turn < 300 && (await offers()) !== "corr,keep"; turn += 1) {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+check("both offers are listed", (await offers()) === "corr,keep");
+check("nothing runs: a stop is refused", (await control("stop", "corr")).includes("'corr': no flow is sending; start it first"));
+const first = await control("start", "corr", "--parameter", "uid://A002/X1");
+check(`a start: ${JSON.stringify(first)}`, first.starts === 1 && first.kind === "sender" && first.source === "TS/CLIENT");
+await until("its work has ended", () => sent.length === 1);
+check("with its parameter", sent[0] === "uid://A002/X1");
+check("a wrong flow", (await control("pace", "corr", "1KB", "--flow", "no")).includes("'corr': there is no flow 'no'; name one of 'data'"));
+const rate = await new BulkControl(reader, "corr", 60_000).pace(5).then(() => "paced", (why) => why.message);
+check(`a wrong rate: ${rate}`, rate.includes("'corr': invalid rate of 5 bytes/s: use 1000 to 1000000000000, or 0 for no limit"));
+check("paced", (await control("pace", "corr", "20KB")).report.sender.flows[0].throttle === 20_000);
+await control("start", "corr");
+check("a second start is refused", (await control("start", "corr")).includes("is sending what an earlier start began"));
+check("paused", (await control("pause", "corr")).report.sender.flows[0].paused);
+const before = (await control("state", "corr")).report.sender.flows[0].bytes;
+await control("pace", "corr", "none");
+check("nothing is sent meanwhile", (await control("state", "corr")).report.sender.flows[0].bytes <= before + 10_000);
+const ended = await control("stop", "corr");
+check(`a stop reaches a paused call: ${ended.failure}`, !ended.active && sent[1] === "cancelled" && ended.failure.includes("stopped by a command"));
+const endOfWork = offer.beginWork(offer.flows[0]);
+check("a stop between two transfers", (await control("stop", "corr")).active && offer.flows[0].stopped);
+endOfWork();
+check("which ends with the work", !offer.flows[0].stopped);
+check("a receiver is opened", (await control("open", "keep")).active && isOpen);
+check("once", (await control("open", "keep")).includes("it is open already; close it first"));
+check("a flow that is not there", (await control("close", "keep")).active === false && !isOpen && (await control("open", "keep", "--flow", "no")).includes("there is no flow 'no'; name one of 'data'"));
+await offer.close();
+await arch.close();
+for (let turn = 0; turn < 300 && (await offers()) !== ""; turn += 1) {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+check("the offers are gone", (await offers()) === "");
 
 // Samples of a topic, in order, each once.
 const samples = reader.topics({ topics: ["ts/numbers"], from: "held" });

@@ -13,6 +13,8 @@ export const Kind = {
   declare: 19,
   publish: 20,
   ask: 21,
+  serve: 22,
+  answer: 23,
   opened: 32,
   stream: 33,
   data: 34,
@@ -24,12 +26,14 @@ export const Kind = {
   receipt: 40,
   part: 41,
   ended: 42,
+  question: 43,
+  cancel: 44,
 } as const;
 
 export interface Frame {
   kind: number;
   flags: number;
-  /** The subscription, publisher or question; 0 for the session. */
+  /** The subscription, publisher, question or service; 0 for the session. */
   id: number;
   /** The number of a counted frame; 0 in the others. */
   number: bigint;

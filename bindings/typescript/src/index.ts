@@ -12,6 +12,7 @@
 export { Failure, BadBytes } from "./failure.js";
 export { dateOf, now, timeOf, timeText, type Nanos } from "./time.js";
 export { Session, type Part } from "./session.js";
+export { Service, type Question, type ServiceHandler, type ServiceOptions } from "./service.js";
 export type { ConnectOptions, Socket, Welcome } from "./link.js";
 export { Publisher, type AttributeDeclaration, type Receipt, type TopicDeclaration } from "./publisher.js";
 export {
@@ -24,4 +25,5 @@ export {
   type Quality, type Reading, type Value,
 } from "./event.js";
 export { BulkControl, bulkOffers, type BulkOffer, type OpenSettings } from "./bulk.js";
+export { BulkReceiverOffer, BulkSenderOffer, OfferedFlow, type BulkOrder, type OpenedReceiver, type ReceiverOptions, type SenderOptions } from "./bulk_offer.js";
 export { decodeBatch, type Batch } from "./batch.js";

@@ -3,6 +3,7 @@
  * (`spec/wire/gateway.md`).
  */
 import { Failure } from "./failure.js";
+import { SERVE } from "./service.js";
 import { decodeFrame, encodeFrame, HEAD, jsonBody, jsonOf, Kind, numberBody, numberOf, type Frame } from "./frame.js";
 
 /** The part of a WebSocket that is used; browsers have it, and in Node the package `ws`. */
@@ -41,6 +42,8 @@ export interface ConnectOptions {
 
 export interface Welcome {
   version: number;
+  /** Features that the hub has; absent in hubs before them. */
+  features?: string[];
   hub: string;
   domain: string;
   session: string;
@@ -86,7 +89,7 @@ interface Kept {
 }
 
 /** Kinds whose frames hold as many bytes as the program likes. The frames of other kinds are few and small. */
-const BOUNDED: readonly number[] = [Kind.publish, Kind.ask];
+const BOUNDED: readonly number[] = [Kind.publish, Kind.ask, Kind.answer];
 
 export class Link {
   welcome: Welcome | undefined;
@@ -194,7 +197,7 @@ export class Link {
   private hello(): void {
     const { source, token, domain } = this.options;
     const resumed = this.welcome ? { session: this.welcome.session, received: this.received.toString() } : {};
-    this.plain(Kind.hello, jsonBody({ versions: VERSIONS, features: [], client: CLIENT, source, token, domain, ...resumed }));
+    this.plain(Kind.hello, jsonBody({ versions: VERSIONS, features: [SERVE], client: CLIENT, source, token, domain, ...resumed }));
   }
 
   private plain(kind: number, body: Uint8Array): void {

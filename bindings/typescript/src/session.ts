@@ -5,6 +5,7 @@ import { askBody, jsonBody, jsonOf, Kind, numberBody, samplesBody, samplesIn, ty
 import { Link, type ConnectOptions, type LinkUser, type Welcome } from "./link.js";
 import { Publisher, type AttributeDeclaration, type TopicDeclaration } from "./publisher.js";
 import { AsyncQueue } from "./queue.js";
+import { requireServe, Service, type ServiceHandler, type ServiceOptions } from "./service.js";
 import {
   BUFFER, EventSubscription, logItems, TopicSubscription, type EventOptions, type LogItem, type Opener, type Subscribed, type TopicItem, type TopicOptions,
 } from "./subscription.js";
@@ -20,7 +21,8 @@ type Ended = { code: string; error?: string; denied?: unknown };
 type User =
   | { kind: "subscription"; subscription: Subscribed }
   | { kind: "publisher"; publisher: Publisher; opened?: { resolve: () => void; reject: (why: Failure) => void } }
-  | { kind: "question"; parts: AsyncQueue<Part> };
+  | { kind: "question"; parts: AsyncQueue<Part> }
+  | { kind: "service"; service: Service; opened?: { resolve: () => void; reject: (why: Failure) => void } };
 
 /** The address of a hub's gateway: `http://host:port` is enough. */
 function gatewayAt(address: string): string {
@@ -38,7 +40,11 @@ export class Session {
 
   private readonly connection: Link;
 
-  private constructor(link: (user: LinkUser) => Link) {
+  private constructor(
+    link: (user: LinkUser) => Link,
+    /** The name under which the session publishes and answers. */
+    readonly source: string,
+  ) {
     this.connection = link({
       frame: (frame) => this.frame(frame),
       renewed: (left) => this.renewed(left),
@@ -48,7 +54,7 @@ export class Session {
 
   /** Connects to a hub, and fails if it cannot be reached or refuses. Later breaks of the connection are mended. */
   static async connect(address: string, options: ConnectOptions = {}): Promise<Session> {
-    const session = new Session((user) => new Link(gatewayAt(address), options, user));
+    const session = new Session((user) => new Link(gatewayAt(address), options, user), options.source ?? "gateway");
     await session.connection.begin();
     return session;
   }
@@ -113,6 +119,21 @@ export class Session {
     return answers;
   }
 
+  /**
+   * Answers a service of the bus until the returned one is closed. It goes on after a broken connection, and beside a restarted hub.
+   * Fails with the code `version` if the hub passes no questions on.
+   */
+  serve(service: string, handler: ServiceHandler, options: ServiceOptions = {}): Promise<Service> {
+    return new Promise((resolve, reject) => {
+      requireServe(this.welcome);
+      const user = { send: this.connection.send.bind(this.connection) };
+      const served = new Service(user, service, options, handler, (own) => this.users.delete(own.id) && this.connection.send(Kind.close, own.id, new Uint8Array()));
+      served.id = this.nextId++;
+      this.users.set(served.id, { kind: "service", service: served, opened: { resolve: () => resolve(served), reject } });
+      this.connection.send(Kind.serve, served.id, served.opening());
+    });
+  }
+
   /** Bytes of publications and questions that the hub has not acknowledged. */
   get waiting(): number {
     return this.connection.waiting;
@@ -168,6 +189,13 @@ export class Session {
           user.publisher.told(jsonOf(frame.body));
         }
         return;
+      case "service":
+        user.service.take(frame);
+        if (frame.kind === Kind.opened) {
+          user.opened?.resolve();
+          delete user.opened;
+        }
+        return;
       case "question":
         if (frame.kind === Kind.part) {
           user.parts.put({ from: incarnationOf(frame.body, 0), content: frame.body.subarray(16) });
@@ -193,6 +221,16 @@ export class Session {
           again.forEach((frame) => this.connection.send(frame.kind, id, frame.body, frame.flags));
           break;
         }
+        case "service":
+          user.service.renewed();
+          try {
+            requireServe(this.welcome);
+            this.connection.send(Kind.serve, id, user.service.opening());
+          } catch (why) {
+            this.users.delete(id);
+            finish(user, why as Failure);
+          }
+          break;
         case "question":
           this.users.delete(id);
           finish(user, new Failure("closed", "the hub began anew before it answered"));
@@ -214,6 +252,9 @@ function finish(user: User, why: Failure | undefined): void {
       return user.subscription.end(why);
     case "question":
       return user.parts.end(why);
+    case "service":
+      user.opened?.reject(why ?? new Failure("closed", "the service was closed"));
+      return user.service.end();
     case "publisher": {
       const failure = why ?? new Failure("closed", "the publisher was closed");
       user.opened?.reject(failure);

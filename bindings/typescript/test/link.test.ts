@@ -21,6 +21,8 @@ class Hub {
   readonly frames: Frame[] = [];
   readonly hellos: { session?: string; received?: string }[] = [];
   connection: WebSocket | undefined;
+  /** Features that it has; hubs before them name none. */
+  features: string[] | undefined;
   private last = 0n;
 
   private constructor(
@@ -66,7 +68,7 @@ class Hub {
     if (!resumed) {
       this.last = 0n;
     }
-    const welcome = { version: 1, hub: "test", domain: "d", session: "5".repeat(32), resumed, received: this.received.toString(), principal: "me", beat_ms: 50, resume_ms: 60000, window: 1, frame: 1 };
+    const welcome = { version: 1, hub: "test", domain: "d", session: "5".repeat(32), resumed, received: this.received.toString(), principal: "me", beat_ms: 50, resume_ms: 60000, window: 1, frame: 1, features: this.features };
     this.send(Kind.welcome, 0, jsonBody(resumed ? welcome : { ...welcome, received: "0" }), 0n);
   }
 }
@@ -334,4 +336,54 @@ test("a hub of another version ends the session, and both versions are named", a
       return true;
     });
   }
+});
+
+const question = (number: bigint, octets: Uint8Array) => {
+  const asker = Buffer.from("local");
+  const head = Buffer.alloc(16);
+  head.writeBigUInt64LE(number, 0);
+  head.writeUInt32LE(10_000, 8);
+  head.writeUInt16LE(asker.length, 12);
+  return new Uint8Array(Buffer.concat([head, asker, octets]));
+};
+
+test("questions of the bus are answered, and a hub that cannot pass them on is named", async (context) => {
+  const hub = await Hub.open(context, false);
+  const states: string[] = [];
+  const ours = await session(context, hub, { onConnection: (state) => states.push(state) });
+  await assert.rejects(ours.serve("mount/position", () => 1), { code: "version", message: /update the hub/ });
+  hub.features = ["serve"];
+  hub.connection?.terminate();
+  await until("a hub of a later release", () => states.includes("new session"));
+  const asked: { signal: AbortSignal; part: (content: Uint8Array) => boolean }[] = [];
+  const opening = ours.serve("mount/position", (one) => {
+    asked.push(one);
+    if (one.octets.length > 2) {
+      throw new Error("the drive is off");
+    }
+    return asked.length === 1 ? { by: one.asker } : new Promise(() => undefined);
+  });
+  await until("SERVE", () => hub.frames.some((frame) => frame.kind === Kind.serve));
+  const id = hub.frames.find((frame) => frame.kind === Kind.serve)?.id ?? 0;
+  hub.send(Kind.opened, id, jsonBody({ incarnation: "i" }));
+  assert.equal((await opening).incarnation, "i");
+  const answers = () => hub.frames.filter((frame) => frame.kind === Kind.answer);
+  hub.send(Kind.question, id, question(1n, jsonBody({})));
+  await until("an answer", () => answers().length === 1);
+  assert.deepEqual([answers()[0]?.flags, numberOf(answers()[0]?.body.subarray(0, 8) as Uint8Array), jsonOf(answers()[0]?.body.subarray(8) as Uint8Array)], [1, 1n, { by: "local" }]);
+  hub.send(Kind.question, id, question(2n, jsonBody({ far: true })));
+  await until("a refusal", () => answers().length === 2);
+  assert.deepEqual([answers()[1]?.flags, jsonOf(answers()[1]?.body.subarray(8) as Uint8Array)], [3, { error: "the drive is off" }]);
+  hub.send(Kind.question, id, question(3n, jsonBody({})));
+  await until("a question that waits", () => asked.length === 3);
+  hub.send(Kind.cancel, id, numberBody(3n));
+  await until("it is cancelled", () => asked[2]?.signal.aborted === true);
+  assert.equal(asked[2]?.part(jsonBody({})), false);
+  // Another session has other numbers: an answer of the old one must not reach its questions.
+  hub.send(Kind.question, id, question(4n, jsonBody({})));
+  await until("another one", () => asked.length === 4);
+  hub.connection?.terminate();
+  await until("it is served anew", () => hub.frames.filter((frame) => frame.kind === Kind.serve).length === 2);
+  assert.equal(asked[3]?.part(jsonBody({})), false);
+  assert.equal(answers().length, 2);
 });

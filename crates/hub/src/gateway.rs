@@ -16,6 +16,7 @@
 //! | WebSocket, in the process of the HTTP server | [`websocket`] |
 //! | sessions, resuming | `sessions`, `session`, `outgoing` |
 //! | requests | `requests`; `topics`, `logs`, `attributes`, `publisher`, `questions`, `rights` |
+//! | questions of the bus to clients | `served` |
 
 use std::{
     fs, io,
@@ -62,6 +63,7 @@ mod questions;
 mod remote;
 mod requests;
 mod rights;
+mod served;
 mod session;
 mod sessions;
 pub mod settings;
@@ -89,6 +91,10 @@ pub struct GatewayReport {
     pub publishers: usize,
     /// Questions that wait for their answer.
     pub questions: usize,
+    /// Services that clients answer.
+    pub services: usize,
+    /// Questions of the bus that wait for a client's answer.
+    pub passed: usize,
     /// Bytes of frames that clients have not acknowledged.
     pub kept_bytes: usize,
     /// Counted frames of clients since the start.
@@ -101,6 +107,10 @@ pub struct GatewayReport {
     pub resumed: u64,
     /// Connections and requests that were refused.
     pub refused: u64,
+    /// Questions of the bus that were passed on to clients since the start.
+    pub passed_total: u64,
+    /// Questions that a client has not answered in time.
+    pub expired: u64,
     /// Times at which a queue of events was full and the oldest were dropped.
     pub dropped: u64,
 }
@@ -210,6 +220,8 @@ impl GatewayReporter {
             received_bytes: load(&shared.counters.bytes),
             resumed: load(&shared.counters.resumed),
             refused: load(&shared.counters.refused),
+            passed_total: load(&shared.counters.passed),
+            expired: load(&shared.counters.expired),
             dropped: load(&shared.counters.dropped),
             ..GatewayReport::default()
         };
@@ -218,10 +230,12 @@ impl GatewayReporter {
                 Some(_) => report.detached += 1,
                 None => report.connected += 1,
             }
-            let (subscriptions, publishers, questions) = session.counts();
-            report.subscriptions += subscriptions;
-            report.publishers += publishers;
-            report.questions += questions;
+            let counts = session.counts();
+            report.subscriptions += counts.subscriptions;
+            report.publishers += counts.publishers;
+            report.questions += counts.questions;
+            report.services += counts.services;
+            report.passed += counts.passed;
             report.kept_bytes += session.outgoing.kept_bytes();
             report.sent_bytes += session.outgoing.sent_bytes();
         }

@@ -3,14 +3,14 @@
 //! ```text
 //!  0  u32  length of the body
 //!  4  u8   kind        u8 flags        u16 0
-//!  8  u32  id          subscription, publisher or question; 0 for the session
+//!  8  u32  id          subscription, publisher, question or service; 0 for the session
 //! 12  u32  0
 //! 16  u64  number      of a counted frame, else 0
 //! 24       the body
 //! ```
 //! Bodies are aligned at 8 bytes, because those of batches and events are. [`frame`] has the frame itself, [`question`]
-//! and [`events`] the binary bodies of ASK and EVENTS, and [`messages`] the bodies that are JSON. [`json_form`] writes
-//! whole frames as text.
+//! and [`events`] the binary bodies of questions, answers and EVENTS, and [`messages`] those that are JSON.
+//! [`json_form`] writes whole frames as text.
 
 pub mod events;
 pub mod frame;

@@ -10,13 +10,14 @@ use tampu_types::{
     gateway::{
         Frame, Kind,
         events::{EventItem, events},
-        frame::{FLAG_AT_ONCE, put_sample, samples},
+        frame::{FLAG_AT_ONCE, FLAG_LAST, FLAG_REFUSED, put_sample, samples},
         json_form::{from_text, to_text},
         messages::{
-            Big, Code, Declare, End, From, GapInfo, Hello, Life, Notice, Open, Opened, Position, Receipt, StreamInfo, Welcome,
+            Big, Code, Declare, End, From, GapInfo, Hello, Life, Notice, Open, Opened, Position, Receipt, SERVE, Serve,
+            StreamInfo, Welcome,
         },
         put_frame,
-        question::Ask,
+        question::{Answer, Ask, Passed},
     },
 };
 
@@ -58,6 +59,18 @@ fn publish() -> Vec<u8> {
 fn ask() -> Vec<u8> {
     let mut body = Vec::new();
     Ask { timeout_ms: 5000, all: false, service: "log/stat", question: b"{}" }.encode(&mut body);
+    body
+}
+
+fn question() -> Vec<u8> {
+    let mut body = Vec::new();
+    Passed { number: 1, timeout_ms: 10_000, asker: "local", question: br#"{"name":"corr"}"# }.encode(&mut body);
+    body
+}
+
+fn answer(content: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    Answer { number: 1, content }.encode(&mut body);
     body
 }
 
@@ -110,9 +123,17 @@ fn event() -> Vec<u8> {
 
 /// A session: the direction, and each frame.
 fn session() -> Vec<(&'static str, Vec<u8>)> {
-    let hello = Hello { versions: vec![1], source: "CONTROL/DV01".into(), client: "vectors 1".into(), ..Hello::default() };
+    let features = vec![SERVE.to_owned()];
+    let hello = Hello {
+        versions: vec![1],
+        features: features.clone(),
+        source: "CONTROL/DV01".into(),
+        client: "vectors 1".into(),
+        ..Hello::default()
+    };
     let welcome = Welcome {
         version: 1,
+        features,
         hub: "0.1.0".into(),
         domain: "alma".into(),
         session: "000102030405060708090a0b0c0d0e0f".into(),
@@ -147,6 +168,8 @@ fn session() -> Vec<(&'static str, Vec<u8>)> {
     let opened = Opened { incarnation: Some(incarnation()), stream: Some(0) };
     let receipt = Receipt { written: Big(2), delivered: Some(Big(1)), readers: 1, ..Receipt::default() };
     let notice = Notice { attribute: 7, reason: "source died".into(), missed: None };
+    let serve = Serve { service: "bulk/control".into(), name: Some("corr".into()), time_ms: None };
+    let serving = Opened { incarnation: Some(incarnation()), stream: None };
     let mut part = incarnation().to_bytes().to_vec();
     part.extend_from_slice(b"{}");
     vec![
@@ -171,6 +194,13 @@ fn session() -> Vec<(&'static str, Vec<u8>)> {
         ("client", frame(Kind::Ack, 0, 0, 0, &11u64.to_le_bytes())),
         ("client", frame(Kind::Close, 0, 1, 6, &[])),
         ("hub", json(Kind::Ended, 1, 12, &End::because(Code::Done, ""))),
+        ("client", json(Kind::Serve, 5, 7, &serve)),
+        ("hub", json(Kind::Opened, 5, 13, &serving)),
+        ("hub", frame(Kind::Question, 0, 5, 14, &question())),
+        ("client", frame(Kind::Answer, 0, 5, 8, &answer(br#"{"name":"corr"}"#))),
+        ("client", frame(Kind::Answer, FLAG_LAST, 5, 9, &answer(b""))),
+        ("client", frame(Kind::Answer, FLAG_LAST | FLAG_REFUSED, 5, 10, &answer(br#"{"error":"start it first"}"#))),
+        ("hub", frame(Kind::Cancel, 0, 5, 15, &1u64.to_le_bytes())),
         ("client", json(Kind::Bye, 0, 0, &End::default())),
     ]
 }
@@ -193,6 +223,8 @@ fn the_page_has_the_frames_that_are_written() {
         frame(Kind::Credit, 0, 1, 2, &(1u64 << 20).to_le_bytes()),
         frame(Kind::Publish, FLAG_AT_ONCE, 2, 4, &publish()),
         frame(Kind::Ask, 0, 3, 5, &ask()),
+        frame(Kind::Question, 0, 5, 14, &question()),
+        frame(Kind::Answer, FLAG_LAST, 5, 8, &answer(b"{}")),
     ];
     for (which, written) in frames.iter().enumerate() {
         assert_eq!(hex(written), hex(&page::hex_dump(PAGE, which)), "left: written; right: the page's dump {which}");
@@ -263,6 +295,8 @@ fn texts_that_are_no_frames_say_why() {
         (r#"{"kind":"publish","id":1,"number":"7","body":{"samples":["?"]}}"#, "publish: sample 0: invalid base64"),
         (r#"{"kind":"publish","id":1,"number":"7","body":{"samples":[{"value":1}]}}"#, "needs its type"),
         (r#"{"kind":"ask","id":1,"number":"7","body":{"service":"log/stat"}}"#, "timeout_ms"),
+        (r#"{"kind":"answer","id":1,"number":"7","body":{"content":{}}}"#, "answer: missing field `question`"),
+        (r#"{"kind":"answer","id":1,"number":"7","body":{"question":"1","content":{"base64":"?"}}}"#, "invalid base64"),
     ] {
         let why = from_text(text).unwrap_err().to_string();
         assert!(why.contains(words), "{text}: {why}");

@@ -1,9 +1,12 @@
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Scanner;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Flow;
@@ -11,6 +14,11 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.tampu.bulk.BulkControl;
+import org.tampu.bulk.BulkException;
+import org.tampu.bulk.BulkHandler;
+import org.tampu.bulk.BulkOffer;
+import org.tampu.bulk.BulkReceiver;
+import org.tampu.bulk.BulkSender;
 import org.tampu.event.Attribute;
 import org.tampu.event.DataType;
 import org.tampu.event.Delivery;
@@ -22,6 +30,7 @@ import org.tampu.event.Quality;
 import org.tampu.event.Value;
 import org.tampu.gateway.Gateway;
 import org.tampu.gateway.GatewayException;
+import org.tampu.gateway.Service;
 import org.tampu.log.Logger;
 
 /** What the processes of {@code java_gateway.py} do, by their first argument. */
@@ -32,9 +41,82 @@ public final class Remote {
             case "flow" -> flow(Integer.parseInt(arguments[1]));
             case "wrong" -> wrong();
             case "control" -> control();
+            case "ask" -> ask();
+            case "offer" -> offer(arguments[1]);
             case "log" -> log(arguments[1], Integer.parseInt(arguments[2]));
             case "fill" -> fill(arguments[1], Integer.parseInt(arguments[2]));
             default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** Offers a sender, a receiver and a service, until standard input ends. Each transfer is said in a line. */
+    private static void offer(String domain) throws Exception {
+        BulkHandler handler = new BulkHandler() {
+            private long bytes;
+
+            @Override
+            public long start(Start start) {
+                bytes = 0;
+                return 0;
+            }
+
+            @Override
+            public void data(ByteBuffer data, long offset, boolean endOfBlock) {
+                bytes += data.remaining();
+            }
+
+            @Override
+            public void stop(End end) {
+                System.out.println("received " + bytes + " complete=" + end.complete());
+            }
+        };
+        try (Gateway gateway = Gateway.local("java/offers");
+                BulkSender sender = BulkSender.builder(domain, "java/sender", "offered").receivers(1, Duration.ofSeconds(60)).open();
+                BulkOffer corr = BulkOffer.sender(gateway, "corr", List.of(sender), order -> {
+                    if ("none".equals(order.file())) {
+                        throw new IllegalArgumentException("no file 'none' is offered");
+                    }
+                    order.sender().start(order.parameter());
+                    try {
+                        for (int block = 0; block < 40; block++) {
+                            order.sender().send(new byte[10_000]);
+                        }
+                    } catch (BulkException stopped) {
+                        System.out.println("work " + stopped.kind());
+                    }
+                    System.out.println("sent complete=" + order.sender().stop().isComplete());
+                });
+                BulkOffer archive = BulkOffer.receiver(gateway, "archive", "offered", List.of("data"),
+                        flows -> new BulkReceiver(domain, "java/receiver", "offered", Map.of("data", handler)));
+                Service echo = gateway.serve("java/echo", question -> {
+                    if (question.text().isEmpty()) {
+                        throw new IllegalStateException("nothing to say");
+                    }
+                    question.part(question.octets());
+                    question.part(question.asker().getBytes(StandardCharsets.UTF_8));
+                })) {
+            sender.follow(gateway);
+            System.out.println("ready " + archive.state().get("kind") + " " + echo.incarnation().isEmpty());
+            BulkOffer.OwnWork work = new Scanner(System.in).nextLine().equals("work") ? corr.beginWork(sender) : () -> { };
+            System.out.println("begun");
+            System.in.read();
+            work.close();
+        }
+        System.out.println("ended");
+    }
+
+    /** Asks the service of another program. */
+    private static void ask() throws Exception {
+        try (Gateway gateway = Gateway.local("java/asker")) {
+            List<byte[]> parts = gateway.ask("java/echo", "hello", Duration.ofSeconds(30));
+            for (byte[] part : parts) {
+                System.out.println(new String(part, StandardCharsets.UTF_8));
+            }
+            try {
+                gateway.ask("java/echo", "", Duration.ofSeconds(30));
+            } catch (GatewayException refused) {
+                System.out.println(refused.code() + " " + refused.getMessage());
+            }
         }
     }
 

@@ -26,6 +26,7 @@ mod gateway_access;
 mod gateway_events;
 mod gateway_guests;
 mod gateway_logs;
+mod gateway_services;
 mod gateway_web;
 mod history;
 mod host_rules;

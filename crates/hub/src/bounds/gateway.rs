@@ -69,6 +69,36 @@ pub(super) const BOUNDS: &[Bound] = &[
         "a further one is refused, and the reason is sent",
     ),
     bound(
+        "services that a session answers",
+        Constant("hub/src/gateway/limits.rs", "SERVICES", "64", "64"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
+        "questions of the bus that a service of a session answers at once",
+        Constant("hub/src/gateway/limits.rs", "PASSED_QUESTIONS", "16", "16"),
+        "a further one is refused, and the asker gets the reason",
+    ),
+    bound(
+        "questions of the bus that the sessions of a hub answer at once",
+        Constant("hub/src/gateway/limits.rs", "ALL_PASSED", "1024", "1024"),
+        "a further one is refused, and the asker gets the reason",
+    ),
+    bound(
+        "question of the bus that is passed on to a session",
+        Constant("hub/src/gateway/limits.rs", "PASSED_QUESTION", "64 << 10", "64 KiB"),
+        "a longer one is refused, and the asker gets the reason",
+    ),
+    bound(
+        "answer of a session to a question of the bus",
+        Constant("hub/src/gateway/limits.rs", "ANSWER", "16 << 20", "16 MiB"),
+        "the answer ends there, and asker and client get the reason",
+    ),
+    bound(
+        "time for such an answer, in ms, if the client sets none",
+        Constant("hub/src/gateway/limits.rs", "ANSWER_TIME", "10_000", "10 s"),
+        "the question is refused, and the client is notified",
+    ),
+    bound(
         "body of a frame of a client",
         Constant("hub/src/gateway/limits.rs", "FRAME", "16 << 20", "16 MiB"),
         "the session ends, and the reason is sent",

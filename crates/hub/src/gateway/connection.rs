@@ -21,7 +21,7 @@ use bytes::Bytes;
 use tampu_bus::access::Principal;
 use tampu_types::gateway::{
     BadFrame, Frame, FrameHeader, HEADER_LEN, Kind,
-    messages::{Big, Code, End, Hello, VERSION, Welcome},
+    messages::{Big, Code, End, Hello, SERVE, VERSION, Welcome},
     put_frame,
 };
 use tampu_workers::{OnPanic, WorkerThread};
@@ -233,7 +233,7 @@ fn greet(
     let (session, connection, received, resumed) = sessions.begin(&hello, principal, socket)?;
     let welcome = Welcome {
         version: VERSION,
-        features: Vec::new(),
+        features: if session.serves { vec![SERVE.to_owned()] } else { Vec::new() },
         hub: env!("CARGO_PKG_VERSION").to_owned(),
         domain: domain.to_string(),
         session: session.key.iter().map(|byte| format!("{byte:02x}")).collect(),

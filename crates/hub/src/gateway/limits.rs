@@ -30,6 +30,18 @@ pub(crate) const GUEST_PUBLISHERS: usize = 4;
 pub(crate) const GUEST_QUESTIONS: usize = 2;
 /// Questions of all guests that wait, so that services have places for the others.
 pub(crate) const ALL_GUEST_QUESTIONS: usize = 4;
+/// Services that a session answers.
+pub(crate) const SERVICES: usize = 64;
+/// Questions of the bus that a service of a client answers at once.
+pub(crate) const PASSED_QUESTIONS: usize = 16;
+/// Questions of the bus that the clients of all sessions answer at once.
+pub(crate) const ALL_PASSED: usize = 1024;
+/// Longest question that is passed on to a client, in bytes.
+pub(crate) const PASSED_QUESTION: usize = 64 << 10;
+/// Longest answer of a client, in bytes.
+pub(crate) const ANSWER: usize = 16 << 20;
+/// Time for an answer if the client sets none, in ms.
+pub(crate) const ANSWER_TIME: u32 = 10_000;
 /// Longest body of a client's frame, in bytes.
 pub(crate) const FRAME: u32 = 16 << 20;
 /// Shortest limit for the hub's frames that a client may set, in bytes.

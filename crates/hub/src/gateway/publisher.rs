@@ -189,11 +189,14 @@ impl Publishers {
         self.bus.lock().as_ref().map(|bus| bus.participant.clone())
     }
 
-    /// Opens a publisher.
-    pub fn open(&self, id: u32, declare: &Declare, source: &SourceName, join: &Join) -> Result<(Arc<Publisher>, Opened), End> {
-        let mut bus = self.bus.lock();
-        let on_bus = match &mut *bus {
-            Some(on_bus) => on_bus,
+    /// Joins the bus under the name of the session, unless it has done so.
+    pub fn join(&self, source: &SourceName, join: &Join) -> Result<Participant, End> {
+        Ok(self.on_bus(&mut self.bus.lock(), source, join)?.participant.clone())
+    }
+
+    fn on_bus<'a>(&self, bus: &'a mut Option<OnBus>, source: &SourceName, join: &Join) -> Result<&'a mut OnBus, End> {
+        match bus {
+            Some(on_bus) => Ok(on_bus),
             none => {
                 let participant = join(source.clone()).map_err(|why| End::because(Code::Failed, why))?;
                 let work = self.work.clone();
@@ -201,9 +204,15 @@ impl Publishers {
                     .stack_size(128 << 10)
                     .spawn(OnPanic::ReportOnly, move || work.run())
                     .map_err(|why| End::because(Code::Failed, why))?;
-                none.insert(OnBus { server: None, participant })
+                Ok(none.insert(OnBus { server: None, participant }))
             }
-        };
+        }
+    }
+
+    /// Opens a publisher.
+    pub fn open(&self, id: u32, declare: &Declare, source: &SourceName, join: &Join) -> Result<(Arc<Publisher>, Opened), End> {
+        let mut bus = self.bus.lock();
+        let on_bus = self.on_bus(&mut bus, source, join)?;
         let incarnation = Some(on_bus.participant.incarnation());
         let (target, opened) = match (&declare.topic, &declare.attribute) {
             (Some(topic), None) => {

@@ -28,9 +28,8 @@ use super::{
 
 /// Asks a question, and has its answer sent.
 pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32, ask: &Ask<'_>) -> Result<(), End> {
-    let (.., waiting) = session.counts();
     let most = if session.is_guest() { GUEST_QUESTIONS } else { QUESTIONS };
-    if waiting >= most {
+    if session.counts().questions >= most {
         return Err(End::because(Code::Limit, format_args!("a session asks at most {most} questions at once")));
     }
     for (verb, resource) in rights::of_question(ask.service, ask.question) {

@@ -7,15 +7,15 @@ use tampu_bus::access::{Resource, Verb};
 use tampu_types::gateway::{
     BadFrame, Frame, Kind,
     frame::FLAG_AT_ONCE,
-    messages::{Code, Declare, End, Open},
-    question::Ask,
+    messages::{Code, Declare, End, Open, Serve},
+    question::{Answer, Ask},
 };
 
 use super::{
     attributes,
     limits::{GUEST_PUBLISHERS, PUBLISHERS},
     publisher::PublishError,
-    questions,
+    questions, served,
     session::{Entry, Session},
     shared::{GatewayShared, count},
     topics,
@@ -98,6 +98,22 @@ fn request(session: &Arc<Session>, gateway: &Arc<GatewayShared>, frame: &Frame<'
             unused(session, id)?;
             questions::ask(session, gateway, id, &Ask::decode(body)?)
         }
+        Kind::Serve => {
+            unused(session, id)?;
+            message::<Serve>(body).and_then(|serve| served::open(session, gateway, id, &serve))
+        }
+        Kind::Answer => {
+            let answer = Answer::decode(body)?;
+            let service = match session.entries.lock().get(&id) {
+                Some(Entry::Service(service)) => Some(service.clone()),
+                // It has ended while the frame was under way.
+                _ => None,
+            };
+            if let Some(service) = service {
+                service.answer(frame.header.flags, &answer);
+            }
+            Ok(())
+        }
         Kind::Credit => {
             let total = frame.value()?;
             if let Some(Entry::Subscription(subscription)) = session.entries.lock().get(&id) {
@@ -144,9 +160,8 @@ fn open(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32, open: &Op
 }
 
 fn declare(session: &Arc<Session>, gateway: &GatewayShared, id: u32, declare: &Declare) -> Result<(), End> {
-    let (_, publishers, _) = session.counts();
     let most = if session.is_guest() { GUEST_PUBLISHERS } else { PUBLISHERS };
-    if publishers >= most {
+    if session.counts().publishers >= most {
         return Err(End::because(Code::Limit, format_args!("a session has at most {most} publishers")));
     }
     session.require(gateway, Verb::Write, &Resource::Source(session.source.to_string()))?;

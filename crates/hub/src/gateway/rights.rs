@@ -47,6 +47,16 @@ pub(super) fn has_rights_by_part(service: &str, question: &[u8]) -> bool {
     service == "bulk/control" && of_question(service, question).is_empty()
 }
 
+/// Returns true if a question without a name is for the list only, and has no command.
+pub(super) fn is_plain_list(question: &[u8]) -> bool {
+    let is_empty = question.iter().all(u8::is_ascii_whitespace);
+    let json: Json = serde_json::from_slice(question).unwrap_or(Json::Null);
+    let members = |object: &serde_json::Map<String, Json>| {
+        object.iter().all(|(member, value)| member == "name" || (member == "do" && value == "state"))
+    };
+    is_empty || json.as_object().is_some_and(members)
+}
+
 /// Returns the resource of a part of such an answer. A part that names none is for nobody.
 pub(super) fn of_part(service: &str, content: &[u8]) -> Option<Resource> {
     let json: Json = serde_json::from_slice(content).ok()?;
@@ -67,6 +77,13 @@ mod tests {
         for unknown in ["{}", r#"{"name":7}"#, r#"{"name":"corr""#] {
             assert_eq!(of_part("bulk/control", unknown.as_bytes()), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_command_without_a_name_is_no_list() {
+        let is_list = |question: &str| is_plain_list(question.as_bytes());
+        assert!(is_list("") && is_list(" ") && is_list("{}") && is_list(r#"{"name":null,"do":"state"}"#));
+        assert!(!is_list(r#"{"do":{"stop":{}}}"#) && !is_list(r#"{"process":"x"}"#) && !is_list("[]") && !is_list("no json"));
     }
 
     #[test]

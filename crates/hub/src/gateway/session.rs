@@ -21,7 +21,7 @@ use tampu_types::{
     SourceName,
     gateway::{
         Kind,
-        messages::{Code, End, Hello},
+        messages::{Code, End, Hello, SERVE},
     },
 };
 
@@ -29,6 +29,7 @@ use super::{
     limits::{FRAME, LEAST_FRAME},
     outgoing::{Closed, Outgoing},
     publisher::{Publisher, Publishers},
+    served::Service,
     shared::GatewayShared,
     subscription::Subscription,
 };
@@ -36,12 +37,23 @@ use super::{
 /// Secret name of a session.
 pub(super) type SessionKey = [u8; 16];
 
-/// A subscription, a publisher or a question of a session.
+/// A subscription, a publisher, a question or a service of a session.
 pub(super) enum Entry {
     Subscription(Arc<Subscription>),
     Publisher(Arc<Publisher>),
     /// A question; the flag is true once its asker has cancelled it.
     Question(Arc<AtomicBool>),
+    Service(Arc<Service>),
+}
+
+/// Number of entries of each kind, and of the questions that a session's client is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Counts {
+    pub subscriptions: usize,
+    pub publishers: usize,
+    pub questions: usize,
+    pub services: usize,
+    pub passed: usize,
 }
 
 /// Position of the frames from the client.
@@ -67,6 +79,8 @@ pub(super) struct Session {
     pub source: SourceName,
     /// Longest body that the client takes.
     pub frame_limit: usize,
+    /// True if the client answers services.
+    pub serves: bool,
     pub outgoing: Arc<Outgoing>,
     /// Held while a frame is processed, so that a resumed connection goes on after it.
     pub incoming: Mutex<Incoming>,
@@ -87,6 +101,7 @@ impl Session {
             principal,
             source,
             frame_limit: hello.frame.unwrap_or(FRAME).max(LEAST_FRAME) as usize,
+            serves: hello.features.iter().any(|feature| feature == SERVE),
             publishers: Publishers::new(outgoing.clone()),
             outgoing,
             incoming: Mutex::default(),
@@ -182,6 +197,7 @@ impl Session {
                 cancelled.store(true, Ordering::Release);
                 self.outgoing.wake();
             }
+            Entry::Service(service) => service.stop(),
         }
     }
 
@@ -190,14 +206,30 @@ impl Session {
         self.entries.lock().remove(&id)
     }
 
-    /// Returns the number of entries of each kind: subscriptions, publishers, questions.
-    pub fn counts(&self) -> (usize, usize, usize) {
-        let entries = self.entries.lock();
-        entries.values().fold((0, 0, 0), |(subscriptions, publishers, questions), entry| match entry {
-            Entry::Subscription(_) => (subscriptions + 1, publishers, questions),
-            Entry::Publisher(_) => (subscriptions, publishers + 1, questions),
-            Entry::Question(_) => (subscriptions, publishers, questions + 1),
-        })
+    /// Returns the number of entries of each kind.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for entry in self.entries.lock().values() {
+            match entry {
+                Entry::Subscription(_) => counts.subscriptions += 1,
+                Entry::Publisher(_) => counts.publishers += 1,
+                Entry::Question(_) => counts.questions += 1,
+                Entry::Service(service) => {
+                    counts.services += 1;
+                    counts.passed += service.waiting();
+                }
+            }
+        }
+        counts
+    }
+
+    /// Returns its services.
+    pub fn services(&self) -> Vec<Arc<Service>> {
+        let service = |entry: &Entry| match entry {
+            Entry::Service(service) => Some(service.clone()),
+            _ => None,
+        };
+        self.entries.lock().values().filter_map(service).collect()
     }
 }
 

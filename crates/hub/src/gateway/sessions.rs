@@ -71,8 +71,12 @@ impl Sessions {
         self.all.lock().values().cloned().collect()
     }
 
-    /// Ends sessions whose time without a connection is over; of too many, the ones that are alone longest.
+    /// Ends sessions whose time without a connection is over; of too many, the ones that are alone longest. Ends questions
+    /// that clients have not answered in time.
     pub fn sweep(&self, now: Instant) {
+        for service in self.list().iter().flat_map(|session| session.services()) {
+            service.expire(now);
+        }
         let alone = self.list().into_iter().filter_map(|session| Some((session.detached_since()?, session)));
         // Guests do not end the sessions of others.
         let (guests, others): (Vec<_>, Vec<_>) = alone.partition(|(_, session)| session.is_guest());

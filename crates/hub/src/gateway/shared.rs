@@ -25,6 +25,10 @@ pub(super) struct Counters {
     pub resumed: AtomicU64,
     /// Sessions and requests that were refused.
     pub refused: AtomicU64,
+    /// Questions of the bus that were passed on to clients.
+    pub passed: AtomicU64,
+    /// Questions that a client has not answered in time.
+    pub expired: AtomicU64,
     /// Events that queues of subscriptions dropped.
     pub dropped: AtomicU64,
 }
@@ -46,6 +50,8 @@ pub(super) struct GatewayShared {
     pub own_readers: Running,
     /// Questions of guests that wait for their answer.
     pub guest_questions: Running,
+    /// Questions of the bus that clients answer at present.
+    pub passed: Running,
     /// Bytes of frames that all sessions keep.
     pub kept: Arc<AtomicUsize>,
     pub counters: Counters,
@@ -61,6 +67,7 @@ impl GatewayShared {
             subscribed: AtomicUsize::new(0),
             own_readers: Running::new(),
             guest_questions: Running::new(),
+            passed: Running::new(),
             kept: Arc::default(),
             counters: Counters::default(),
             client: Mutex::default(),

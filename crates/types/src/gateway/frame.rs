@@ -5,6 +5,10 @@ pub const HEADER_LEN: usize = 24;
 
 /// Flag of PUBLISH: the samples are sent at once.
 pub const FLAG_AT_ONCE: u8 = 1;
+/// Flag of ANSWER: it is the last part.
+pub const FLAG_LAST: u8 = 1;
+/// Flag of ANSWER: the client refuses the question; the content is the reason.
+pub const FLAG_REFUSED: u8 = 2;
 /// Flag of DATA: the records come from the archive.
 pub const FLAG_ARCHIVED: u8 = 1;
 
@@ -85,7 +89,7 @@ kinds! {
     Open = 16, "open";
     /// Total of the bytes that the client takes.
     Credit = 17, "credit";
-    /// Ends a subscription, a publisher or a question.
+    /// Ends a subscription, a publisher, a question or a service.
     Close = 18, "close";
     /// Opens a publisher.
     Declare = 19, "declare";
@@ -93,7 +97,11 @@ kinds! {
     Publish = 20, "publish";
     /// Question to a service.
     Ask = 21, "ask";
-    /// A subscription or a publisher is open.
+    /// Begins to answer a service.
+    Serve = 22, "serve";
+    /// Part of the client's answer.
+    Answer = 23, "answer";
+    /// A subscription, a publisher or a service is open.
     Opened = 32, "opened";
     /// A stream, before its first batch.
     Stream = 33, "stream";
@@ -113,8 +121,12 @@ kinds! {
     Receipt = 40, "receipt";
     /// Part of an answer.
     Part = 41, "part";
-    /// End of a subscription, a publisher or an answer.
+    /// End of a subscription, a publisher, an answer or a service.
     Ended = 42, "ended";
+    /// Question of the bus to a service of the client.
+    Question = 43, "question";
+    /// A question whose answer nobody reads any more.
+    Cancel = 44, "cancel";
 }
 
 impl Kind {
@@ -143,7 +155,7 @@ pub struct FrameHeader {
     pub kind: Kind,
     /// Flags of the kind.
     pub flags: u8,
-    /// Subscription, publisher or question; 0 for the session.
+    /// Subscription, publisher, question or service; 0 for the session.
     pub id: u32,
     /// Number of a counted frame, else 0.
     pub number: u64,
@@ -198,7 +210,7 @@ impl<'a> Frame<'a> {
         Ok(split.map(|(body, rest)| (Frame { header, body }, rest)))
     }
 
-    /// Returns the number in the body of ACK and CREDIT.
+    /// Returns the number in the body of ACK, CREDIT and CANCEL.
     pub fn value(&self) -> Result<u64, BadFrame> {
         let bytes = self.body.try_into().map_err(|_| BadFrame::Body(self.header.kind.name()))?;
         Ok(u64::from_le_bytes(bytes))

@@ -12,7 +12,7 @@ use super::{
     events::events,
     frame::{BadFrame, Frame, Kind, put_frame, put_sample, samples},
     messages::Big,
-    question::Ask,
+    question::{Answer, Ask, Passed},
     reading::{event, reading, utc},
 };
 use crate::{BatchHeader, Incarnation, event::EventView, event::Reason, log_batch::decode_records};
@@ -46,7 +46,7 @@ pub fn to_text(frame: &Frame<'_>) -> Result<String, BadFrame> {
 
 fn body(kind: Kind, body: &[u8]) -> Option<Json> {
     match kind {
-        Kind::Ack | Kind::Credit => Some(json!({ "value": Big(u64::from_le_bytes(body.try_into().ok()?)) })),
+        Kind::Ack | Kind::Credit | Kind::Cancel => Some(json!({ "value": Big(u64::from_le_bytes(body.try_into().ok()?)) })),
         Kind::Close => Some(json!({})),
         Kind::Publish => {
             let all: Option<Vec<String>> = samples(body).map(|sample| Some(STANDARD.encode(sample.ok()?))).collect();
@@ -64,11 +64,28 @@ fn body(kind: Kind, body: &[u8]) -> Option<Json> {
         }
         Kind::Part => {
             let (from, content) = body.split_first_chunk()?;
-            let content = serde_json::from_slice(content).unwrap_or_else(|_| base64(content));
-            Some(json!({ "from": Incarnation::from_bytes(*from).to_string(), "content": content }))
+            Some(json!({ "from": Incarnation::from_bytes(*from).to_string(), "content": octets(content) }))
+        }
+        Kind::Question => {
+            let Passed { number, timeout_ms, asker, question } = Passed::decode(body).ok()?;
+            let question = if question.is_empty() { json!({}) } else { octets(question) };
+            Some(json!({ "question": Big(number), "timeout_ms": timeout_ms, "asker": asker, "content": question }))
+        }
+        Kind::Answer => {
+            let Answer { number, content } = Answer::decode(body).ok()?;
+            let mut answer = json!({ "question": Big(number) });
+            if !content.is_empty() {
+                answer["content"] = octets(content);
+            }
+            Some(answer)
         }
         _ => serde_json::from_slice(body).ok(),
     }
+}
+
+/// Returns JSON, or other bytes as base64.
+fn octets(bytes: &[u8]) -> Json {
+    serde_json::from_slice(bytes).unwrap_or_else(|_| base64(bytes))
 }
 
 fn base64(bytes: &[u8]) -> Json {
@@ -138,6 +155,22 @@ struct Question {
 }
 
 #[derive(Deserialize)]
+struct Answered {
+    question: Big,
+    #[serde(default)]
+    content: Option<Json>,
+}
+
+/// Returns the octets of an answer; an object with `base64` alone is other bytes than JSON.
+fn content_of(content: Option<Json>) -> Result<Vec<u8>, String> {
+    let Some(content) = content else { return Ok(Vec::new()) };
+    match content.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("base64")) {
+        Some(text) => STANDARD.decode(text.as_str().unwrap_or("?")).map_err(|_| "invalid base64 in the content".to_owned()),
+        None => Ok(content.to_string().into_bytes()),
+    }
+}
+
+#[derive(Deserialize)]
 struct Number {
     value: Big,
 }
@@ -161,7 +194,7 @@ fn bytes_of(kind: Kind, body: Json) -> Result<Vec<u8>, String> {
     let text = |why: serde_json::Error| why.to_string();
     let mut bytes = Vec::new();
     match kind {
-        Kind::Ack | Kind::Credit => {
+        Kind::Ack | Kind::Credit | Kind::Cancel => {
             let Number { value } = Number::deserialize(body).map_err(text)?;
             bytes.extend_from_slice(&value.0.to_le_bytes());
         }
@@ -182,6 +215,10 @@ fn bytes_of(kind: Kind, body: Json) -> Result<Vec<u8>, String> {
             }
             let question = question.map_or_else(String::new, |question| question.to_string());
             Ask { timeout_ms, all, service: &service, question: question.as_bytes() }.encode(&mut bytes);
+        }
+        Kind::Answer => {
+            let Answered { question, content } = Answered::deserialize(body).map_err(text)?;
+            Answer { number: question.0, content: &content_of(content)? }.encode(&mut bytes);
         }
         _ => match body {
             Json::Null => bytes.extend_from_slice(b"{}"),

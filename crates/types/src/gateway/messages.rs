@@ -1,7 +1,7 @@
 //! Bodies that are JSON.
 //!
 //! Numbers of 64 bits are decimal texts ([`Big`]), because a browser reads a JSON number as a double of 53 bits. A
-//! reader skips members that it does not know; OPEN and DECLARE are read strictly, so that no part of a request is
+//! reader skips members that it does not know; OPEN, DECLARE and SERVE are read strictly, so that no part of a request is
 //! ignored silently.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -14,6 +14,9 @@ use crate::{
 
 /// Version of the protocol.
 pub const VERSION: u32 = 1;
+
+/// Feature of a client that answers services, and of a hub that passes questions on to it.
+pub const SERVE: &str = "serve";
 
 /// A number of 64 bits, written as decimal text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -79,7 +82,7 @@ pub struct Welcome {
     pub resumed: bool,
     /// Last counted frame that the hub has received.
     pub received: Big,
-    /// Incarnation of the session's publishers.
+    /// Incarnation of the session's publishers and services.
     pub incarnation: Option<Incarnation>,
     /// Principal of the session, for people.
     pub principal: String,
@@ -246,11 +249,25 @@ pub struct Declare {
     pub receipts: Receipts,
 }
 
+/// Body of SERVE.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Serve {
+    /// Name of the service.
+    pub service: String,
+    /// Name of the offer, for a service whose questions name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Time for an answer in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u32>,
+}
+
 /// Body of OPENED.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Opened {
-    /// Incarnation of the publisher.
+    /// Incarnation of the publisher or the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Incarnation>,
     /// Stream of the publisher.

@@ -20,6 +20,8 @@ public final class BulkException extends IOException {
         INCOMPLETE,
         /** The calling thread was interrupted. A transfer that was interrupted in a block should be reset. */
         INTERRUPTED,
+        /** A command from outside stopped the transfer, or the work to which it belongs. */
+        CANCELLED,
         /** The sender was closed. */
         CLOSED
     }

@@ -54,7 +54,7 @@ public final class BulkReceiver implements AutoCloseable {
         private final ReceivedFlow flow;
         private final ReentrantLock lock = new ReentrantLock();
         /** The connection of its sender, or null. */
-        private Wire wire;
+        private volatile Wire wire;
         /** Time at which its connection broke, 0 if it did not. */
         private long brokenAt;
 
@@ -75,6 +75,7 @@ public final class BulkReceiver implements AutoCloseable {
     private final Map<Wire, Thread> callers = new HashMap<>();
     private volatile long resumeNanos = 30_000_000_000L;
     private volatile Protection protection = Protection.AUTO;
+    private volatile boolean checked;
     private volatile boolean closing;
     private Announcement announcement;
 
@@ -105,6 +106,34 @@ public final class BulkReceiver implements AutoCloseable {
     public BulkReceiver protection(Protection least) {
         protection = Objects.requireNonNull(least, "protection");
         return this;
+    }
+
+    /** Sets whether it demands checksums of all data. Call it before {@link #announce}. */
+    public BulkReceiver checksum(boolean on) {
+        checked = on;
+        return this;
+    }
+
+    /** Returns the least protection that it demands. */
+    Protection protection() {
+        return protection;
+    }
+
+    /** Returns its state as the answer of {@code bulk/state} has it. */
+    Map<String, Object> state() {
+        List<Map<String, Object>> flows = new ArrayList<>();
+        for (Slot slot : slots.values()) {
+            Map<String, Object> one = slot.flow.counters();
+            one.put("flow", slot.name);
+            one.put("connected", slot.wire != null);
+            flows.add(one);
+        }
+        Map<String, Object> state = new LinkedHashMap<>();
+        state.put("stream", stream);
+        state.put("source", source);
+        state.put("address", target().address());
+        state.put("flows", flows);
+        return state;
     }
 
     /** Returns the address for senders. */
@@ -231,7 +260,7 @@ public final class BulkReceiver implements AutoCloseable {
                     slot.flow.begin(hello.incarnation(), hello.session(), hello.source(), address, hello.ackEvery());
                     int frame = (int) Math.min(Math.max(Integer.toUnsignedLong(hello.frame()), 1), FRAME);
                     wire.setLimit(frame);
-                    wire.write(BulkFrame.WELCOME, new Messages.Welcome(1, 0, hello.options() & 1 | level << 1, frame, slot.flow.machine().expected(),
+                    wire.write(BulkFrame.WELCOME, new Messages.Welcome(1, 0, hello.options() & 1 | (checked ? 1 : 0) | level << 1, frame, slot.flow.machine().expected(),
                             slot.flow.machine().offset(), incarnation, source, "this receiver takes data on the connection", 0).encode());
                     for (ReceivedFlow.Answer answer : slot.flow.again()) {
                         wire.write(answer.header(), answer.payload());

@@ -17,6 +17,7 @@ import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.tampu.gateway.Gateway;
 import org.tampu.gateway.GatewayException;
+import org.tampu.internal.bulk.FlowControl;
 import org.tampu.internal.bulk.FollowedReceivers;
 import org.tampu.internal.bulk.Life;
 import org.tampu.internal.bulk.SendFlow;
@@ -171,6 +172,11 @@ public final class BulkSender implements AutoCloseable {
             return new BulkSender(new SendSettings(domain, source, stream, flow, Math.min(frame, window), window, checked, protection, slow,
                     ackWait.toNanos(), resume.toNanos(), rate, receivers, connectWait.toNanos()));
         }
+    }
+
+    /** Returns the control of its flow, for an offer. */
+    FlowControl control() {
+        return new FlowControl(flow);
     }
 
     /** Adds a receiver whose address is known. The sender connects, and reconnects after a broken connection. */

@@ -16,6 +16,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
+import org.tampu.internal.gateway.AnsweredService;
 import org.tampu.internal.gateway.Frame;
 import org.tampu.internal.gateway.Link;
 import org.tampu.internal.gateway.Session;
@@ -65,7 +66,7 @@ public final class Gateway implements AutoCloseable {
     private static Gateway open(Session.Connector connector, String domain, String source, String token) throws IOException {
         Map<String, Object> hello = new LinkedHashMap<>();
         hello.put("versions", List.of(1));
-        hello.put("features", List.of());
+        hello.put("features", List.of(AnsweredService.FEATURE));
         hello.put("client", "tampu-java 0.1.0");
         hello.put("source", source);
         hello.put("domain", domain);
@@ -160,6 +161,21 @@ public final class Gateway implements AutoCloseable {
             Thread.currentThread().interrupt();
             throw new GatewayException("interrupted", service + ": the waiting thread was interrupted");
         }
+    }
+
+    /**
+     * Answers a service of the bus, until the returned value is closed. It goes on after a lost connection, and beside a
+     * restarted hub. A hub that cannot pass questions on fails with the code {@code version}.
+     *
+     * @param service the name, as {@code mount/position}; those that begin like the hub's own are refused
+     */
+    public Service serve(String service, ServiceHandler handler) throws GatewayException {
+        return new Service(AnsweredService.open(session, service, null, handler));
+    }
+
+    /** Answers those questions of a service that are for this name, or for none: services whose answerers are offers. */
+    public Service serve(String service, String name, ServiceHandler handler) throws GatewayException {
+        return new Service(AnsweredService.open(session, service, name, handler));
     }
 
     /** Waits until the hub has received all that was published; returns whether it has. */

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import org.tampu.bulk.BulkHandler;
 import org.tampu.bulk.GiveUp;
 import org.tampu.bulk.LostRange;
@@ -59,9 +60,22 @@ public final class ReceivedFlow {
     private boolean givenUp;
     private List<LostRange> lost = new ArrayList<>();
     private Map<Integer, String> faults = new LinkedHashMap<>();
+    /** Counters of all transfers. */
+    private final AtomicLong allBytes = new AtomicLong();
+    private final AtomicLong allLost = new AtomicLong();
+    private final AtomicLong transfers = new AtomicLong();
 
     public ReceivedFlow(BulkHandler handler) {
         this.handler = handler;
+    }
+
+    /** Returns the counters of all transfers. */
+    public Map<String, Object> counters() {
+        Map<String, Object> counters = new LinkedHashMap<>();
+        counters.put("bytes", allBytes.get());
+        counters.put("lost_bytes", allLost.get());
+        counters.put("transfers", transfers.get());
+        return counters;
     }
 
     public Machine machine() {
@@ -197,6 +211,7 @@ public final class ReceivedFlow {
     }
 
     private void start(BulkFrame frame, ByteBuffer payload, List<Answer> answers) {
+        transfers.incrementAndGet();
         bytes = 0;
         givenUp = false;
         lost = new ArrayList<>();
@@ -218,6 +233,7 @@ public final class ReceivedFlow {
             return;
         }
         bytes += rest.remaining();
+        allBytes.addAndGet(rest.remaining());
         call(answers, () -> handler.data(rest, frame.offset() + skip, frame.has(BulkFrame.END_OF_BLOCK)));
     }
 
@@ -235,6 +251,7 @@ public final class ReceivedFlow {
 
     /** Remembers a loss; adjacent ranges of one cause are joined, and beyond a bound the last one covers the rest. */
     private void add(LostRange range) {
+        allLost.addAndGet(range.bytes());
         LostRange last = lost.isEmpty() ? null : lost.get(lost.size() - 1);
         if (last != null && (lost.size() == RANGES || last.to() == range.from() && last.cause() == range.cause())) {
             lost.set(lost.size() - 1, new LostRange(last.from(), range.to(), last.frames() + range.frames(), last.cause()));

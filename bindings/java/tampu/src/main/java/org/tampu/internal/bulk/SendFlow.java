@@ -55,7 +55,7 @@ public final class SendFlow {
     final Numbering numbering;
     private final ReentrantLock calls = new ReentrantLock();
     private final Map<String, SendLink> links = new LinkedHashMap<>();
-    private final Throttle throttle;
+    private final SendControl control;
     private final ByteBuffer patience;
     private boolean checked;
     private long began;
@@ -72,7 +72,7 @@ public final class SendFlow {
         this.checked = settings.checked();
         window = new SendWindow(settings.window(), settings.frame());
         numbering = new Numbering(session, settings.frame());
-        throttle = new Throttle(settings.rate());
+        control = new SendControl(settings.rate());
         patience = settings.slow().limit() == null ? NOTHING
                 : new Messages.Patience((int) Math.min(settings.slow().limit().toMillis(), Integer.MAX_VALUE),
                         (int) Math.min(settings.ackWait() / 1_000_000, Integer.MAX_VALUE)).encode();
@@ -180,6 +180,13 @@ public final class SendFlow {
         }
     }
 
+    private void checkGoesOn() throws BulkException {
+        checkOpen();
+        if (control.isCancelled()) {
+            throw failure(BulkException.Kind.CANCELLED, "was stopped by a command");
+        }
+    }
+
     private void begin() throws BulkException {
         try {
             calls.lockInterruptibly();
@@ -199,6 +206,23 @@ public final class SendFlow {
         return failure(BulkException.Kind.INTERRUPTED, "was interrupted while it waited");
     }
 
+    /** Calls this with the lock held, and wakes the waiting calls. */
+    <T> T controlled(Function<SendControl, T> work) {
+        lock.lock();
+        try {
+            T result = work.apply(control);
+            signal();
+            return result;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Returns the links; the lock is held. */
+    Iterable<SendLink> links() {
+        return links.values();
+    }
+
     /** Waits until so many receivers are connected; returns whether they are. */
     public boolean waitFor(int receivers, long nanos) throws BulkException {
         long until = System.nanoTime() + nanos;
@@ -206,7 +230,7 @@ public final class SendFlow {
         try {
             while (connected() < receivers) {
                 long left = until - System.nanoTime();
-                if (left <= 0 || ended) {
+                if (left <= 0 || ended || control.isCancelled()) {
                     return false;
                 }
                 progress.awaitNanos(Math.min(left, TURN));
@@ -231,7 +255,7 @@ public final class SendFlow {
         if (settings.receivers() > 0 && !waitFor(settings.receivers(), settings.connectWait())) {
             lock.lock();
             try {
-                checkOpen();
+                checkGoesOn();
                 String reasons = all(link -> !link.isConnected());
                 throw failure(BulkException.Kind.NO_RECEIVER, "needs " + settings.receivers() + " receivers and has " + connected()
                         + (reasons.isEmpty() ? "" : "; " + reasons));
@@ -241,7 +265,7 @@ public final class SendFlow {
         }
         begin();
         try {
-            checkOpen();
+            checkGoesOn();
             if (numbering.phase() != Numbering.Phase.DATA) {
                 numbering.fit(links.values().stream().filter(link -> link.takesPart() || link.status == Status.WAITING)
                         .mapToInt(link -> link.frame).min().orElse(Integer.MAX_VALUE));
@@ -298,6 +322,7 @@ public final class SendFlow {
     private void piece(int length, Filler filler, boolean endsBlock) throws IOException {
         checkOpen();
         numbering.maySend("send");
+        whilePaused();
         Arena.Region[] region = new Arena.Region[1];
         await(() -> window.hasRoom(length) && (length == 0 || (region[0] = window.arena().take(length)) != null), -1);
         ByteBuffer bytes = region[0] == null ? NOTHING : region[0].bytes();
@@ -335,8 +360,10 @@ public final class SendFlow {
             }
             return !isSomebody;
         }, -1);
-        pause(throttle.sent(length, System.nanoTime()));
-        checkOpen();
+        control.sent(length, System.nanoTime());
+        pause(control.throttle().sent(length, System.nanoTime()));
+        // Also after the last frame: otherwise a stop between two short blocks would be lost.
+        checkGoesOn();
         if (settings.receivers() > 0 && links.values().stream().noneMatch(SendLink::takesPart)) {
             throw failure(BulkException.Kind.NOBODY_LEFT, "has no receiver left (" + all(link -> true) + ")");
         }
@@ -351,12 +378,26 @@ public final class SendFlow {
     private void pause(long nanos) throws BulkException {
         long until = System.nanoTime() + nanos;
         try {
-            for (long left = nanos; left > 0 && !ended; left = until - System.nanoTime()) {
+            Throttle throttle = control.throttle();
+            for (long left = nanos; left > 0 && !ended && !control.isCancelled() && throttle == control.throttle();
+                    left = until - System.nanoTime()) {
                 progress.awaitNanos(left);
             }
         } catch (InterruptedException interrupted) {
             throw interrupted();
         }
+    }
+
+    /** Waits for the end of a pause. Connections send their signs of life meanwhile. */
+    private void whilePaused() throws BulkException {
+        try {
+            while (control.isPaused() && !ended && !control.isCancelled()) {
+                progress.awaitNanos(TURN);
+            }
+        } catch (InterruptedException interrupted) {
+            throw interrupted();
+        }
+        checkGoesOn();
     }
 
     private void acknowledged(long sequence) throws BulkException {
@@ -436,6 +477,7 @@ public final class SendFlow {
             numbering.maySend("stop");
             await(() -> window.hasRoom(0), -1);
             BulkFrame header = numbering.stop(checked);
+            control.transferEnded();
             push(Framed.of(header, NOTHING));
             acknowledged(header.sequence());
             return report(link -> link.delivery(header.sequence()));
@@ -459,6 +501,7 @@ public final class SendFlow {
             }
             BulkReport report = report(link -> link.givenUp("its sender has given it up"));
             Framed reset = Framed.of(numbering.reset(), NOTHING);
+            control.transferEnded();
             window.push(reset);
             for (SendLink link : links.values()) {
                 // A receiver without its start gets everything in order: the frames before it were not given up.

@@ -18,6 +18,8 @@ public record Frame(int kind, int flags, int id, long number, byte[] body) {
     public static final int DECLARE = 19;
     public static final int PUBLISH = 20;
     public static final int ASK = 21;
+    public static final int SERVE = 22;
+    public static final int ANSWER = 23;
     public static final int OPENED = 32;
     public static final int STREAM = 33;
     public static final int DATA = 34;
@@ -29,6 +31,8 @@ public record Frame(int kind, int flags, int id, long number, byte[] body) {
     public static final int RECEIPT = 40;
     public static final int PART = 41;
     public static final int ENDED = 42;
+    public static final int QUESTION = 43;
+    public static final int CANCEL = 44;
 
     /** Bytes before the body. */
     public static final int HEADER = 24;

@@ -37,7 +37,7 @@ public final class Session implements AutoCloseable {
         Link connect() throws IOException;
     }
 
-    /** One subscription, publisher or question. */
+    /** One subscription, publisher, question or service. */
     public interface Handler {
         /** Takes a frame of this id. */
         void take(Frame frame);
@@ -424,6 +424,11 @@ public final class Session implements AutoCloseable {
                 }
             }
         }
+    }
+
+    /** Returns the name under which the session publishes. */
+    public String source() {
+        return Json.text(hello, "source", "");
     }
 
     /** Returns the last answer of a hub to HELLO. */
