@@ -106,7 +106,7 @@ class Tests:
         check(f"a service in Java answers in parts, and refuses: {said}", said[:2] == ["hello", "local"] and said[2].startswith("failed ") and said[2].endswith("nothing to say"))
         check("nothing runs: a stop is refused", "'corr': no flow is sending; start it first" in command("stop", "corr"))
         check("a receiver takes tcp only", "'archive': flow 'data' accepts tcp only, and not shm" in command("open", "archive", "--protocol", "shm"))
-        opened = command("open", "archive", "--checksum")
+        opened = command("open", "archive", "--checksum", "on")
         check(f"it is opened: {opened}", opened["active"] and opened["starts"] == 1 and opened["source"] == "java/offers")
         check("once", "'archive': it is open already; close it first" in command("open", "archive"))
         started = command("start", "corr", "--parameter", "uid://A002/X1")

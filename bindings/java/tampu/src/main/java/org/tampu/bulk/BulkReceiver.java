@@ -29,8 +29,8 @@ import org.tampu.internal.bulk.ReceivedFlow;
 import org.tampu.internal.bulk.Wire;
 
 /**
- * The receiving side of a stream, on one host with its senders. Each connection has a thread, which calls the flow's
- * handler.
+ * The receiving side of a stream. It listens at the loopback by default, for senders of its host. Each connection has a
+ * thread, which calls the flow's handler.
  *
  * <pre>{@code
  * try (var receiver = new BulkReceiver("alma", "archive", "correlator", Map.of("spectra", handler))) {
@@ -67,6 +67,8 @@ public final class BulkReceiver implements AutoCloseable {
     private final String domain;
     private final String source;
     private final String stream;
+    /** The host for senders. */
+    private final String host;
     private final ServerSocketChannel listener;
     private final byte[] token = new byte[16];
     private final byte[] incarnation = Life.create();
@@ -86,12 +88,32 @@ public final class BulkReceiver implements AutoCloseable {
 
     /** Listens at a port of the loopback; 0 takes a free one. */
     public BulkReceiver(String domain, String source, String stream, Map<String, BulkHandler> flows, int port) throws IOException {
+        this(domain, source, stream, flows, new InetSocketAddress(InetAddress.getLoopbackAddress(), port), null);
+    }
+
+    /**
+     * Listens at an address, for senders on other hosts as well. Connections between hosts are encrypted, unless both ends
+     * have {@link Protection#NONE}.
+     *
+     * @param listen the address; port 0 takes a free one
+     * @param announce the host by which senders reach it, as a name or an address; null takes that of {@code listen}
+     */
+    public BulkReceiver(String domain, String source, String stream, Map<String, BulkHandler> flows, InetSocketAddress listen, String announce)
+            throws IOException {
+        if (listen.isUnresolved()) {
+            throw new IllegalArgumentException("unknown host '" + listen.getHostString() + "' to listen at");
+        }
+        if (announce == null && listen.getAddress().isAnyLocalAddress()) {
+            throw new IllegalArgumentException("listening at all addresses needs `announce`: the one by which senders reach this host");
+        }
+        String host = announce == null ? listen.getAddress().getHostAddress() : announce;
+        this.host = host.contains(":") && !host.startsWith("[") ? "[" + host + "]" : host;
         this.domain = domain;
         this.source = source;
         this.stream = stream;
         flows.forEach((name, handler) -> slots.put(folded(name), new Slot(name, handler)));
         new SecureRandom().nextBytes(token);
-        listener = ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+        listener = ServerSocketChannel.open().bind(listen);
         daemon("tampu-bulk-listen", this::listen);
         daemon("tampu-bulk-resume", this::watch);
     }
@@ -139,7 +161,7 @@ public final class BulkReceiver implements AutoCloseable {
     /** Returns the address for senders. */
     public BulkTarget target() {
         int port = listener.socket().getLocalPort();
-        return new BulkTarget("127.0.0.1", port, token.clone());
+        return new BulkTarget(host, port, token.clone());
     }
 
     /** Announces the receiver on the bus, so that senders of the stream find it. */

@@ -1,23 +1,16 @@
 package org.tampu.gateway;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
 import org.tampu.internal.gateway.AnsweredService;
-import org.tampu.internal.gateway.Frame;
+import org.tampu.internal.gateway.Answers;
 import org.tampu.internal.gateway.Link;
 import org.tampu.internal.gateway.Session;
 import org.tampu.internal.json.Json;
@@ -114,53 +107,8 @@ public final class Gateway implements AutoCloseable {
     }
 
     private List<byte[]> ask(String service, String question, Duration timeout, boolean all) throws GatewayException {
-        byte[] name = service.getBytes(StandardCharsets.UTF_8);
-        byte[] octets = question.getBytes(StandardCharsets.UTF_8);
-        byte[] body = ByteBuffer.allocate(8 + name.length + octets.length).order(ByteOrder.LITTLE_ENDIAN)
-                .putInt((int) Math.min(timeout.toMillis(), 600_000)).put((byte) (all ? 1 : 0)).put((byte) 0).putShort((short) name.length)
-                .put(name).put(octets).array();
-        List<byte[]> parts = new ArrayList<>();
-        CompletableFuture<Void> done = new CompletableFuture<>();
-        int asked = session.open(new Session.Handler() {
-            @Override
-            public void take(Frame frame) {
-                if (frame.kind() == Frame.PART && frame.body().length >= 16) {
-                    parts.add(Arrays.copyOfRange(frame.body(), 16, frame.body().length));
-                } else if (frame.kind() == Frame.ENDED) {
-                    session.forget(frame.id());
-                    Map<String, Object> end = frame.json();
-                    String code = Json.text(end, "code", "done");
-                    if (code.equals("done")) {
-                        done.complete(null);
-                    } else {
-                        done.completeExceptionally(new GatewayException(code, service + ": " + Json.text(end, "error", code)));
-                    }
-                }
-            }
-
-            @Override
-            public Frame renew(int own) {
-                done.completeExceptionally(new GatewayException("failed", service + ": the hub was restarted"));
-                return null;
-            }
-
-            @Override
-            public void ended(GatewayException why) {
-                done.completeExceptionally(why);
-            }
-        }, id -> new Frame(Frame.ASK, 0, id, 0, body));
-        try {
-            done.get(timeout.toMillis() + 5000, TimeUnit.MILLISECONDS);
-            return parts;
-        } catch (ExecutionException failed) {
-            throw failed.getCause() instanceof GatewayException why ? why : new GatewayException("failed", failed.getMessage());
-        } catch (TimeoutException late) {
-            session.send(new Frame(Frame.CLOSE, 0, asked, 0, new byte[0]));
-            throw new GatewayException("unanswered", service + ": no answer within " + timeout);
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            throw new GatewayException("interrupted", service + ": the waiting thread was interrupted");
-        }
+        return Answers.ask(session, service, question.getBytes(StandardCharsets.UTF_8), timeout, all).stream()
+                .map(part -> Arrays.copyOfRange(part, Answers.FROM, part.length)).toList();
     }
 
     /**

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -56,6 +57,27 @@ class BulkSenderTest {
                 assertArrayEquals(content, Arrays.copyOfRange(collector.bytes(), size, 2 * size));
                 assertEquals(2, collector.blocks);
             }
+        }
+    }
+
+    @Test
+    void aReceiverListensWhereItIsToldAndNamesThatPlace() throws Exception {
+        Collector collector = new Collector();
+        Map<String, BulkHandler> flows = Map.of("data", collector);
+        var everywhere = new InetSocketAddress("0.0.0.0", 0);
+        var missing = assertThrows(IllegalArgumentException.class, () -> new BulkReceiver("test", "receiver", "stream", flows, everywhere, null));
+        assertTrue(missing.getMessage().contains("`announce`"), missing.getMessage());
+        try (var receiver = new BulkReceiver("test", "receiver", "stream", flows, new InetSocketAddress("127.0.0.2", 0), null);
+                var other = new BulkReceiver("test", "receiver", "stream", flows, everywhere, "127.0.0.3");
+                var sender = builder().open()) {
+            assertEquals("127.0.0.2", receiver.target().host());
+            assertEquals("127.0.0.3", other.target().host());
+            sender.connect(receiver.target());
+            sender.start("one");
+            sender.send(random(1000));
+            assertTrue(sender.stop().isComplete());
+            sender.connect(other.target());
+            assertTrue(sender.waitFor(2, Duration.ofSeconds(60)));
         }
     }
 

@@ -22,6 +22,7 @@ public final class FollowedReceivers implements AutoCloseable {
     private static final long CREDIT = 1 << 20;
     private static final int HEADER = 72;
 
+    private final Session session;
     private final SendFlow flow;
     private final CreditedStream stream;
     /** Targets of receivers by incarnation and number. */
@@ -29,6 +30,7 @@ public final class FollowedReceivers implements AutoCloseable {
 
     /** Follows the stream of this flow. */
     public FollowedReceivers(Session session, SendFlow flow) throws GatewayException {
+        this.session = session;
         this.flow = flow;
         // A hub that was restarted sends again the declarations that it holds.
         Map<String, Object> request = Map.of("topics", List.of("bulk-receivers"), "from", "held");
@@ -58,7 +60,7 @@ public final class FollowedReceivers implements AutoCloseable {
         if (bytes.remaining() < HEADER) {
             return;
         }
-        String incarnation = new Incarnation(bytes.getInt(16), bytes.getInt(20), bytes.getLong(24)).toString();
+        Incarnation incarnation = new Incarnation(bytes.getInt(16), bytes.getInt(20), bytes.getLong(24));
         bytes.position(Math.min(bytes.limit(), Short.toUnsignedInt(bytes.getShort(4))));
         while (bytes.remaining() >= 4) {
             int length = bytes.getInt();
@@ -76,11 +78,12 @@ public final class FollowedReceivers implements AutoCloseable {
         }
     }
 
-    private void declared(String incarnation, Map<String, Object> declaration) {
+    private void declared(Incarnation incarnation, Map<String, Object> declaration) {
         if (!folded(Json.text(declaration, "stream", "")).equals(folded(flow.settings.stream()))) {
             return;
         }
-        String key = incarnation + "/" + Json.number(declaration, "receiver", 0);
+        long receiver = Json.number(declaration, "receiver", 0);
+        String key = incarnation + "/" + receiver;
         Optional<Map<?, ?>> declared = declaration.get("flows") instanceof List<?> flows ? flows.stream()
                 .<Map<?, ?>>mapMulti((each, found) -> {
                     if (each instanceof Map<?, ?> one && folded(String.valueOf(one.get("name"))).equals(folded(flow.settings.flow()))) {
@@ -91,7 +94,8 @@ public final class FollowedReceivers implements AutoCloseable {
             BulkTarget target = BulkTarget.parse(Json.text(declaration, "target", ""));
             Object protection = declared.get().get("protection");
             known.put(key, target);
-            flow.add(target.toString(), target, Protection.declared(protection == null ? null : protection.toString()));
+            PassOffice passes = new PassOffice(session, incarnation, receiver);
+            flow.add(target.toString(), target, Protection.declared(protection == null ? null : protection.toString()), passes);
         } else {
             forget(key);
         }

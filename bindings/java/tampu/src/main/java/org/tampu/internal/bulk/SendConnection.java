@@ -150,11 +150,13 @@ final class SendConnection {
             flow.lock.unlock();
         }
         int level = level(wire);
+        // The host's own processes need no pass.
+        byte[] pass = link.passes == null || wire.staysHere() ? null : link.passes.ask(flow.incarnation);
         if (level > 0) {
             exchangeKeys(wire);
         }
         // The keys prove the token, so it does not cross the network.
-        byte[] token = level > 0 ? new byte[16] : link.target.token();
+        byte[] token = pass != null ? pass : level > 0 ? new byte[16] : link.target.token();
         try {
             ask(wire, BulkFrame.HELLO, hello(settings, level, flow.session, transfer, token, flow.incarnation).encode(), BulkFrame.WELCOME);
         } catch (Refused refused) {

@@ -78,8 +78,13 @@ public final class SendFlow {
                         (int) Math.min(settings.ackWait() / 1_000_000, Integer.MAX_VALUE)).encode();
     }
 
-    /** Adds a receiver under this key, with the protection that it declares. */
+    /** Adds a receiver under this key, which gives no passes. */
     public void add(String key, BulkTarget target, Protection protection) {
+        add(key, target, protection, null);
+    }
+
+    /** Adds a receiver under this key, with the protection that it declares, and the place where it gives passes. */
+    void add(String key, BulkTarget target, Protection protection, PassOffice passes) {
         lock.lock();
         try {
             SendLink known = links.get(key);
@@ -87,7 +92,7 @@ public final class SendFlow {
                 // It was thought dead during a network cut; its connection has survived.
                 known.isRemoved = false;
             } else if (!ended) {
-                SendLink link = new SendLink(target, protection);
+                SendLink link = new SendLink(target, protection, passes);
                 // The report still names the receiver that had this key.
                 SendLink before = links.put(key, link);
                 if (before != null) {

@@ -45,6 +45,8 @@ final class SendLink {
     final BulkTarget target;
     /** Protection that it declares. */
     final Protection protection;
+    /** Place where it gives passes, or null. */
+    final PassOffice passes;
     String source = "";
     Status status = Status.CONNECTING;
     long since = System.nanoTime();
@@ -85,7 +87,8 @@ final class SendLink {
     private LostRanges lost = new LostRanges();
     private final TreeMap<Integer, BulkFault> faults = new TreeMap<>();
 
-    SendLink(BulkTarget target, Protection protection) {
+    SendLink(BulkTarget target, Protection protection, PassOffice passes) {
+        this.passes = passes;
         this.target = target;
         this.protection = protection;
     }
