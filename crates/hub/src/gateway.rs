@@ -16,7 +16,7 @@
 //! | WebSocket, in the process of the HTTP server | [`websocket`] |
 //! | sessions, resuming | `sessions`, `session`, `outgoing` |
 //! | requests | `requests`; `topics`, `logs`, `attributes`, `publisher`, `questions`, `rights` |
-//! | questions of the bus to clients | `served` |
+//! | questions of the bus to clients | `served`, `service` |
 
 use std::{
     fs, io,
@@ -64,6 +64,7 @@ mod remote;
 mod requests;
 mod rights;
 mod served;
+mod service;
 mod session;
 mod sessions;
 pub mod settings;

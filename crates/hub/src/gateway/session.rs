@@ -29,7 +29,7 @@ use super::{
     limits::{FRAME, LEAST_FRAME},
     outgoing::{Closed, Outgoing},
     publisher::{Publisher, Publishers},
-    served::Service,
+    service::Service,
     shared::GatewayShared,
     subscription::Subscription,
 };
