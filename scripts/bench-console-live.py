@@ -45,6 +45,7 @@ def main():
         session = Session(gateway, "waves", [{"name": name, "unit": "V", "criteria": criteria} for name in names])
         waves = Waves(session, len(names), arguments.hertz)
         console = Console(browser, site, viewport={"width": 1400, "height": 900})
+        console.page.add_init_script("window.pictures = 0; const clear = CanvasRenderingContext2D.prototype.clearRect; CanvasRenderingContext2D.prototype.clearRect = function (...all) { window.pictures++; clear.apply(this, all); };")
         console.log_in()
         page = console.page
         page.goto(f"{site}attributes?a={'*'.join(names)}&range={arguments.range}")
@@ -60,7 +61,7 @@ def main():
             kinds = {}
             for process in whole.send("SystemInfo.getProcessInfo")["processInfo"]:
                 kinds[process["type"]] = kinds.get(process["type"], 0.0) + process["cpuTime"]
-            return time.monotonic(), metrics, kinds, waves.published
+            return time.monotonic(), metrics, kinds, waves.published, page.evaluate("window.pictures")
 
         time.sleep(WARM)
         begin, end = look(), (time.sleep(arguments.seconds), look())[1]
@@ -70,6 +71,7 @@ def main():
         row = {"attributes": len(names), "events_per_s": round((end[3] - begin[3]) / seconds), "seen_per_s": round(sum(map(float, rates)))}
         for name in ["TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration"]:
             row[name] = round((end[1][name] - begin[1][name]) / seconds, 4)
+        row["pictures_per_s"] = round((end[4] - begin[4]) / seconds, 2)
         row["heap_mb"] = round(end[1]["JSHeapUsedSize"] / 1e6, 1)
         for kind in ["renderer", "GPU", "browser"]:
             row[f"process_{kind.lower()}"] = round((end[2].get(kind, 0) - begin[2].get(kind, 0)) / seconds, 4)
@@ -79,7 +81,7 @@ def main():
     if arguments.json:
         print(json.dumps(row))
     else:
-        print(f"{row['attributes']} attributes, {row['events_per_s']} events/s published, {row['seen_per_s']} events/s seen by the page")
+        print(f"{row['attributes']} attributes, {row['events_per_s']} events/s published, {row['seen_per_s']} events/s seen by the page, {row['pictures_per_s']} pictures/s of the plot")
         print(f"main thread of the page  {100 * row['TaskDuration']:5.1f} % of a core (script {100 * row['ScriptDuration']:.1f}, style {100 * row['RecalcStyleDuration']:.1f}, layout {100 * row['LayoutDuration']:.1f})")
         print(f"process of the page      {100 * row['process_renderer']:5.1f} % of a core, heap {row['heap_mb']} MB; goal {100 * GOAL:.0f}: {'met' if row['process_renderer'] <= GOAL else 'missed'}")
         print(f"other processes          {100 * row['process_gpu']:5.1f} % drawing (GPU process, in software here), {100 * row['process_browser']:.1f} % browser")

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { choicesOf, choicesText, keyOf, MOST_CHOSEN, toggled } from "../src/attribute/choice";
+import { choicesOf, choicesText, keyOf, MOST_CHOSEN, timelineNames, toggled } from "../src/attribute/choice";
 import { changeOf, fieldsOf } from "../src/attribute/criteria";
 import { cellOf, eventLine } from "../src/attribute/csv";
 import { coloursOf, extent, paint } from "../src/attribute/colours";
-import { matcherOf, rowsOf, treeOf, type Attribute, type Config } from "../src/attribute/directory";
+import { matcherOf, namesOf, rowsOf, treeOf, type Attribute, type Config } from "../src/attribute/directory";
 import { causesOf, rivals, standing, type Facts } from "../src/attribute/doctor";
 import { ageText, jsonNumber, numberText, valueText } from "../src/attribute/values";
 
@@ -22,6 +22,7 @@ test("the address names attributes and elements", () => {
   assert.deepEqual(choices, [{ name: "a/b/c/d" }, { name: "x/y/z/w", element: 3 }, { name: "a/b/c/e" }]);
   assert.deepEqual(choicesOf(choicesText(choices)), choices);
   assert.deepEqual(toggled(choices, { name: "A/b/c/d" }).map(keyOf), ["x/y/z/w#3", "a/b/c/e"]);
+  assert.equal(timelineNames([{ name: "a/b/c,d/e" }, { name: "A/b/c,d/e", element: 2 }, { name: "x/y/z/w" }]), "A/b/c%2Cd/e,x/y/z/w");
   const many = Array.from({ length: 100 }, (_, nth) => `a/b/c/${nth}`).join("*");
   assert.equal(choicesOf(many).length, MOST_CHOSEN);
   assert.equal(toggled(choicesOf(many), { name: "q/q/q/q" }).length, MOST_CHOSEN);
@@ -35,6 +36,7 @@ test("a tree has each part once, and its rows only where it is open", () => {
   const open = rowsOf(root, () => true);
   assert.deepEqual(open.map(({ label, depth }) => `${depth} ${label}`), ["1 sr", "2 vac", "3 1", "4 p", "4 t", "3 2/p", "2 mag/1/i", "1 obs/lone/1/x"]);
   assert.deepEqual([open[3]!.position, open[3]!.size], [1, 2]);
+  assert.deepEqual(namesOf(root.children[0]!.children[0]!), ["sr/vac/1/p", "sr/vac/1/t", "sr/vac/2/p"]);
   // Two servers of one name are one attribute.
   assert.equal(treeOf([attribute("a/b/c/d"), attribute("a/b/c/d", { source: "t" })]).count, 1);
 });

@@ -13,8 +13,8 @@ function traceOf(points: Point[]): Trace {
   return trace;
 }
 
-/** Values of a column with their pixels, without empty places; `null` is an interruption. */
-const filled = (values: readonly Cell[]) => values.flatMap((value, at) => (value === undefined ? [] : [[Math.floor(at / SLOTS), value]]));
+/** Values of a column with their pixels, without empty places; the first `null` of an interruption stands for all. */
+const filled = (values: readonly Cell[]) => values.flatMap((value, at) => (value === undefined || (value === null && values[at - 1] === null) ? [] : [[Math.floor(at / SLOTS), value]]));
 
 test("readings come once and in the order of time", () => {
   const trace = traceOf([point(1, 10), point(3, 30), point(2, 20), point(3, 30), point(3, 31, 4)]);
@@ -75,7 +75,12 @@ test("missing events and the death of a source interrupt the line", () => {
   trace.mark({ time: 70, kind: "died", note: "" });
   const dead = columnOf(trace, { from: 0, to: 100 }, 10, "line", 100, false);
   // A value of a dead source holds no longer.
-  assert.deepEqual(filled(dead.values).slice(-2), [[6, 3], [7, null]]);
+  assert.deepEqual(filled(dead.values).slice(-2), [[6, 3], [6, null]]);
+  assert.ok(dead.values.slice(-10).every((value) => value === null));
+  // Steps hold the value until the source goes.
+  assert.deepEqual(filled(columnOf(trace, { from: 0, to: 100 }, 10, "steps", 100, false).values).slice(-3), [[6, 3], [6, 3], [7, null]]);
+  assert.equal(trace.holdsAt(69)?.time, 65);
+  assert.equal(trace.holdsAt(71), undefined);
   assert.deepEqual(spansOf(trace, { from: 0, to: 100 }, 90).map(({ from, to }) => [from, to]), [[5, 45], [70, 90]]);
 });
 
@@ -89,8 +94,8 @@ test("the value before the range holds at its begin", () => {
 
 test("a reading without a number interrupts, and a logarithmic axis has positive values only", () => {
   const trace = traceOf([point(5, 1), point(15, NaN), point(25, -3), point(35, 4)]);
-  assert.deepEqual(filled(columnOf(trace, { from: 0, to: 100 }, 10, "line", 35, false).values), [[0, 1], [1, null], [2, -3], [3, 4]]);
-  assert.deepEqual(filled(columnOf(trace, { from: 0, to: 100 }, 10, "line", 35, true).values), [[0, 1], [1, null], [2, null], [3, 4]]);
+  assert.deepEqual(filled(columnOf(trace, { from: 0, to: 100 }, 10, "line", 35, false).values), [[0, 1], [0, null], [2, -3], [3, 4]]);
+  assert.deepEqual(filled(columnOf(trace, { from: 0, to: 100 }, 10, "line", 35, true).values), [[0, 1], [0, null], [3, 4]]);
 });
 
 test("qualities other than valid are marked", () => {

@@ -1,5 +1,5 @@
 /** Questions about attributes to the API (`spec/book-api.md`). */
-import { read } from "../lib/api";
+import { Problem, read } from "../lib/api";
 import { timeText } from "../lib/time";
 import type { Choice } from "./choice";
 import type { Attribute } from "./directory";
@@ -36,6 +36,23 @@ export function factsOf(name: string, signal: AbortSignal): Promise<Facts[]> {
 /** Pages of single events behind the intervals of a history. */
 const MOST_PAGES = 10;
 
+/** Tries of a question to a hub that has no room for it, and the pause before the next, ms. */
+const TRIES = 4;
+const PAUSE_MS = 400;
+
+async function patient<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask();
+    } catch (why) {
+      if (!(why instanceof Problem) || why.status !== 503 || tries === TRIES || signal.aborted) {
+        throw why;
+      }
+      await new Promise((done) => setTimeout(done, PAUSE_MS * tries));
+    }
+  }
+}
+
 const text = (ms: number) => timeText(nanosOf(ms), "utc");
 
 /**
@@ -45,8 +62,8 @@ const text = (ms: number) => timeText(nanosOf(ms), "utc");
 export async function loadHistory(choice: Choice, from: number, to: number, points: number, signal: AbortSignal): Promise<Joined> {
   const { name, element } = choice;
   const [earlier, history] = await Promise.all([
-    read<KeptPage>("event/rows", { name, until: text(from), order: "newest", limit: "1" }, signal),
-    read<AttributeHistory>("event/history", { name, since: text(from), until: text(to), points: `${points}` }, signal),
+    patient(() => read<KeptPage>("event/rows", { name, until: text(from), order: "newest", limit: "1" }, signal), signal),
+    patient(() => read<AttributeHistory>("event/history", { name, since: text(from), until: text(to), points: `${points}` }, signal), signal),
   ]);
   const rows = [...earlier.rows, ...history.values];
   const marks = history.marks;
@@ -58,7 +75,8 @@ export async function loadHistory(choice: Choice, from: number, to: number, poin
     const last = intervals.pop();
     let after: string | undefined;
     for (let page = 0; last && page < MOST_PAGES; page++) {
-      const more = await read<KeptPage>("event/rows", { name, since: text(last.time), until: text(to), order: "oldest", limit: "1000", after }, signal);
+      const question = { name, since: text(last.time), until: text(to), order: "oldest", limit: "1000", after };
+      const more: KeptPage = await patient(() => read<KeptPage>("event/rows", question, signal), signal);
       rows.push(...more.rows);
       after = more.next ?? undefined;
       if (after === undefined) {
@@ -78,7 +96,7 @@ export async function loadHistory(choice: Choice, from: number, to: number, poin
 }
 
 /** Runs tasks, a few at a time: a browser has few connections with a host, and a hub answers few searches at once. */
-export async function inTurn<T>(items: readonly T[], task: (item: T) => Promise<void>, width = 4): Promise<void> {
+export async function inTurn<T>(items: readonly T[], task: (item: T) => Promise<void>, width = 2): Promise<void> {
   const rest = [...items];
   await Promise.all(
     Array.from({ length: width }, async () => {

@@ -45,3 +45,9 @@ export function toggled(choices: readonly Choice[], choice: Choice): Choice[] {
   const rest = choices.filter((one) => keyOf(one) !== key);
   return rest.length < choices.length ? rest : [...choices, choice].slice(0, MOST_CHOSEN);
 }
+
+/** Attributes that the timeline shows, as its address names them; it has no room for more. */
+export function timelineNames(choices: readonly Choice[]): string {
+  const names = [...new Map(choices.map(({ name }) => [name.toLowerCase(), name])).values()];
+  return names.slice(0, 20).map((name) => name.replace(/[%,]/g, encodeURIComponent)).join(",");
+}

@@ -86,6 +86,11 @@ export function treeOf(attributes: readonly Attribute[]): Node {
   return root;
 }
 
+/** The names of all attributes at a node and below it. */
+export function namesOf({ attribute, children }: Node): string[] {
+  return [...(attribute ? [attribute.name] : []), ...children.flatMap(namesOf)];
+}
+
 /** A row of the tree. Parts that are alone on their level stand in one row. */
 export interface TreeRow {
   node: Node;

@@ -27,8 +27,9 @@ export interface Range {
 /** Drawing: lines between readings, or steps that hold a value until the next reading. */
 export type Draw = "line" | "steps";
 
-/** Flaws of a column that are drawn. */
+/** Flaws of a column that are drawn, and the least distance between equal ones, in pixels. */
 const MOST_FLAWS = 300;
+const FLAW_DISTANCE = 9;
 
 /** Places of a pixel: two values and an interruption. */
 export const SLOTS = 3;
@@ -92,7 +93,7 @@ export function columnOf(trace: Trace, range: Range, pixels: number, draw: Draw,
   function flaw(time: number, quality: QualityName): void {
     const at = SLOTS * Math.min(pixels - 1, Math.floor((time - from) / width));
     const last = flaws.at(-1);
-    if (quality !== "valid" && flaws.length < MOST_FLAWS && (last?.at !== at || last.quality !== quality)) {
+    if (quality !== "valid" && flaws.length < MOST_FLAWS && (!last || last.quality !== quality || at - last.at >= FLAW_DISTANCE * SLOTS)) {
       flaws.push({ at, quality });
     }
   }
@@ -155,7 +156,33 @@ export function columnOf(trace: Trace, range: Range, pixels: number, draw: Draw,
       values[slot] = value;
     }
   }
+  interrupt(values, draw);
   return { values, flaws };
+}
+
+/**
+ * Extends interruptions to the readings around them: the plot draws between places that hold a number. Steps hold their
+ * value until the interruption, lines end with the reading before it.
+ */
+function interrupt(values: Cell[], draw: Draw): void {
+  let isBroken = false;
+  let last: number | undefined;
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at];
+    if (value === null && !isBroken) {
+      isBroken = true;
+      for (let back = at - 1; draw === "line" && back >= 0 && values[back] === undefined; back--) {
+        values[back] = null;
+      }
+      if (draw === "steps" && last !== undefined && values[at - 1] === undefined) {
+        values[at - 1] = last;
+      }
+    } else if (value === undefined && isBroken) {
+      values[at] = null;
+    } else if (typeof value === "number") {
+      [isBroken, last] = [false, value];
+    }
+  }
 }
 
 /** The last reading before a time. */
@@ -190,7 +217,8 @@ export function spansOf(trace: Trace, range: Range, now: number): Span[] {
     if (mark.kind === "returned" || mark.time > range.to) {
       return;
     }
-    const returned = trace.marks.slice(nth + 1).find(({ kind }) => kind === "returned")?.time ?? Infinity;
+    // A source that hung may return; another life of it begins with a reading.
+    const returned = (mark.kind === "hung" && trace.marks.slice(nth + 1).find(({ kind }) => kind === "returned")?.time) || Infinity;
     // A gap of the history has the time of the reading before it.
     const next = nextOf(trace, mark.time + 1e-6)?.time ?? Infinity;
     const last = mark.kind === "gap" ? (heldAt(trace, mark.time + 1e-6)?.time ?? mark.time) : mark.time;

@@ -193,6 +193,12 @@ export class Trace {
     return this.points[before(this.points, time + 1e-9) - 1] ?? this.intervals[before(this.intervals, time + 1e-9) - 1];
   }
 
+  /** The reading or interval of a time, unless the source has gone since, or events are missing. */
+  holdsAt(time: number): Point | Interval | undefined {
+    const one = this.at(time);
+    return one && this.marks.some((mark) => mark.kind !== "returned" && mark.time >= one.time && mark.time < time) ? undefined : one;
+  }
+
   /** The numbers of all readings from one time to another. */
   statistics(from: number, to: number): Statistics {
     let [count, numbers, sum, squares, min, max, first, last] = [0, 0, 0, 0, Infinity, -Infinity, NaN, NaN];

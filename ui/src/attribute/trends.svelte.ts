@@ -116,7 +116,10 @@ export class Trends implements Listener {
   mark(name: string, kind: MarkKind, note: string): void {
     for (const { shown, live } of this.byName.get(name.toLowerCase()) ?? []) {
       // A gap stands behind the reading before it; a message about a source came now.
-      const time = kind === "gap" ? (live.points.at(-1)?.time ?? Date.now()) : Date.now();
+      const time = kind === "gap" ? live.points.at(-1)?.time : Date.now();
+      if (time === undefined) {
+        continue;
+      }
       live.mark({ time, kind, note });
       shown.mark({ time, kind, note });
     }

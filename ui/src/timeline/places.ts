@@ -17,12 +17,12 @@ export function recordAt(records: string, id: string, at: string): string {
   return address.of("log", { q: records, record: `${id}@${at}` });
 }
 
-/** The time that the view of attributes shows on each side of a reading. */
-const AROUND: Nanos = 300_000_000_000n;
+/** Time that the view of attributes shows before and behind a moment. */
+const AROUND = 300_000_000_000n;
 
 export function attributeAt(name: string, at: Nanos | undefined): string {
-  const range = at === undefined ? {} : { since: timeText(at - AROUND, "utc"), until: timeText(at + AROUND, "utc") };
-  return address.of("attributes", { a: name, ...range });
+  const range = at === undefined ? {} : { since: timeText(at - AROUND, "utc", 3), until: timeText(at + AROUND, "utc", 3) };
+  return address.of("attributes", { a: name, show: name, tree: "no", ...range });
 }
 
 export function transferOf(id: string): string {
