@@ -87,7 +87,11 @@ def live(gateway, console):
     expect(console.cell(SHOWN, 8)).to_have_text("59.5")
     expect(console.cell(SHOWN, 10)).to_have_text("100")
     kept = console.seen("events")
-    check("the file of kept events is exact", [float(row["value"]) for row in kept if row["attribute"] == SHOWN] == [10.0 + nth for nth in range(100)])
+    check("the file of kept events is exact", [float(row["value"]) for row in kept if row["name"] == SHOWN] == [10.0 + nth for nth in range(100)])
+    with console.page.expect_download() as parquet:
+        console.page.get_by_label("Download").select_option("parquet")
+    data = pathlib.Path(parquet.value.path()).read_bytes()
+    check("the same as Parquet", data[:4] == data[-4:] == b"PAR1")
     session.publish(0, 3.5, quality=2)
     expect(console.cell(SHOWN, 1)).to_have_text("alarm")
     return session

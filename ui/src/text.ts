@@ -29,7 +29,7 @@ export const TEXT = {
     password: "Password",
     submit: "Log in",
     out: "Log out",
-    guest: "Guests have no access to live data here. Log in with your account of the logbook.",
+    guest: "The rules of this site give guests nothing here. Log in with your account of the logbook.",
     noUsers: "If this site has no users yet, open the address that 'tampu up' prints at its terminal.",
     others: "Other ways to log in",
     as: (name: string) => `Logged in as ${name}`,

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { choicesOf, choicesText, keyOf, MOST_CHOSEN, timelineNames, toggled } from "../src/attribute/choice";
 import { changeOf, fieldsOf } from "../src/attribute/criteria";
-import { cellOf, eventLine } from "../src/attribute/csv";
+import { cellOf } from "../src/attribute/csv";
 import { coloursOf, extent, paint } from "../src/attribute/colours";
 import { matcherOf, namesOf, rowsOf, treeOf, type Attribute, type Config } from "../src/attribute/directory";
 import { causesOf, rivals, standing, type Facts } from "../src/attribute/doctor";
@@ -71,8 +71,6 @@ test("numbers have a sensible length", () => {
 
 test("a spreadsheet runs nothing of a file", () => {
   assert.deepEqual(["=1+1", "+x", "-4.5", "-x", "@a", 'a"b', "a,b"].map(cellOf), ["'=1+1", "'+x", "-4.5", "'-x", "'@a", '"a""b"', '"a,b"']);
-  const row = { name: "a/b/c/d", source: "s", incarnation: "i", sequence: "7", time: "t", value: [1, 2], text: "", note: "=x" };
-  assert.equal(eventLine(row), 't,,a/b/c/d,s,,,,"[1,2]",,7,,i,\'=x');
 });
 
 test("colours go from the least to the largest, and no number is transparent", () => {

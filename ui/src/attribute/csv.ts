@@ -1,7 +1,7 @@
 /** Files of what a plot shows. */
 import { timeText } from "../lib/time";
 import { labelOf, type Choice } from "./choice";
-import { nanosOf, type KeptEvent } from "./kept";
+import { nanosOf } from "./kept";
 import type { Trace } from "./trace";
 
 /** A cell, in quotes where it needs them. A text that a spreadsheet would run begins with an apostrophe. */
@@ -32,18 +32,6 @@ export function* seenLines(traces: readonly { choice: Choice; trace: Trace; unit
       yield [timeText(nanosOf(one.time), "utc"), name, unitCell, one.quality, numberCell(one.value), "", "", "", 1, one.life, one.number].join(",");
     }
   }
-}
-
-export const EVENT_HEADER = "time,received,attribute,source,reason,kinds,quality,value,unit,sequence,from_sequence,source_incarnation,note";
-
-/** A kept event of the API as a line. Values are exact; those of an array are JSON. */
-export function eventLine(row: KeptEvent & { received?: string | null; kinds?: string[] }): string {
-  const value = row.value === null || row.value === undefined ? (row.error ?? "") : typeof row.value === "object" ? JSON.stringify(row.value) : `${row.value as string}`;
-  const cells = [
-    row.time, row.received ?? "", row.name, row.source, row.reason ?? "", (row.kinds ?? []).join(" "), row.quality ?? "", value, row.unit ?? "", row.sequence, row.from ?? "", row.incarnation,
-    row.note ?? "",
-  ];
-  return cells.map(cellOf).join(",");
 }
 
 export function csvFile(lines: Iterable<string>): Blob {

@@ -1,26 +1,26 @@
-/** All kept events of attributes in a time, as a file. */
-import { read } from "../lib/api";
+/** All kept events of attributes in a time, as a file that the hub makes while the browser stores it. */
+import { BASE } from "../lib/address.svelte";
 import { timeText } from "../lib/time";
-import { download } from "../log/formats";
-import { csvFile, EVENT_HEADER, eventLine } from "./csv";
 import type { Range } from "./grid";
-import { nanosOf, type KeptPage } from "./kept";
+import { nanosOf } from "./kept";
 
-/** Events of a file that a browser makes. `tampu event history` has no bound. */
-const MOST = 200_000;
+export type EventFile = "csv" | "parquet";
 
-export async function saveEvents(names: string[], range: Range, file: string, onRows: (rows: number) => void): Promise<void> {
-  const lines = [EVENT_HEADER];
+/** The address of a file of events, the oldest first. */
+export function fileAddress(names: readonly string[], range: Range, format: EventFile): string {
+  const url = new URL("api/v1/event/export", BASE);
+  names.forEach((name) => url.searchParams.append("name", name));
   const time = (ms: number) => timeText(nanosOf(ms), "utc");
-  let after: string | undefined;
-  do {
-    const page = await read<KeptPage>("event/rows", { name: names, since: time(range.from), until: time(range.to), order: "oldest", limit: "1000", after });
-    lines.push(...page.rows.map(eventLine));
-    after = page.next ?? undefined;
-    onRows(lines.length - 1);
-  } while (after !== undefined && lines.length <= MOST);
-  download(csvFile(lines), file);
-  if (after !== undefined) {
-    throw new Error(`the file has the first ${lines.length - 1} events; choose a shorter time for the others`);
+  for (const [name, value] of Object.entries({ since: time(range.from), until: time(range.to), order: "oldest", format })) {
+    url.searchParams.set(name, value);
   }
+  return url.href;
+}
+
+/** Downloads a file of events. The page does not hold it, so it has no bound. */
+export function saveEvents(names: readonly string[], range: Range, format: EventFile, file: string): void {
+  const link = document.createElement("a");
+  link.href = fileAddress(names, range, format);
+  link.download = file;
+  link.click();
 }

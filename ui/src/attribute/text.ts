@@ -54,11 +54,7 @@ export const ATTRIBUTE_TEXT = {
   marks: { gap: "missing events", died: "source died", hung: "source hangs", returned: "source returned", left: "source ended" },
   legend: "Hatched: events are missing or the source is away.",
   download: "Download",
-  downloads: { csv: "CSV, as seen", events: "CSV, all kept events" },
-  downloading: (rows: number) => `${rows} events…`,
-  copyLink: "Copy link",
-  copied: "Copied",
-  notCopied: "The browser refused to copy. The address of the page is the link.",
+  downloads: { csv: "CSV, as seen", events: "CSV, all kept events", parquet: "Parquet, all kept events" },
   close: "Close",
   detail: {
     title: "Attribute",
