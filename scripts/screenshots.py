@@ -17,13 +17,19 @@ IMAGES = ROOT / "docs/images"
 THEMES = ("light", "dark", "night")
 SIZE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 780}
+WIND, TEMPERATURE = "obs/weather/1/wind", "obs/weather/1/temperature"
 # The address of each view, with something to see in it.
 VIEWS = {
     "log": "log?q=--min-level+Info",
+    "attributes": f"attributes?a={WIND}*{TEMPERATURE}&range=2m",
+    "timeline": f"timeline?last=2m&event={WIND}",
+    "bulk": "bulk",
+    "book": "book",
     "site": "site",
+    "settings": "settings?part=books",
 }
 # Views that are made for phones too.
-ON_PHONES = ("log", "site")
+ON_PHONES = ("log", "book", "site")
 # The demo has to run for a while before there is something to see.
 EARLIEST = 40
 

@@ -1,1 +1,1 @@
-["log", "attributes", "timeline", "bulk", "book", "site"]
+["log", "attributes", "timeline", "bulk", "book", "site", "settings"]

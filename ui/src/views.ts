@@ -11,6 +11,7 @@ export const LAZY: Record<Exclude<View, "log">, () => Promise<{ default: Compone
   bulk: () => import("./bulk/BulkView.svelte"),
   book: () => import("./book/BookView.svelte"),
   site: () => import("./site/SiteView.svelte"),
+  settings: () => import("./settings/SettingsView.svelte"),
 };
 
 /** Rights without which a view is not offered. A view that is not named shows itself what it cannot have. */

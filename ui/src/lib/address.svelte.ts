@@ -6,7 +6,7 @@
 /** The directory of the console: everything of the hub is addressed from it. */
 export const BASE = new URL("./", location.href);
 
-export const VIEWS = ["log", "attributes", "timeline", "bulk", "book", "site"] as const;
+export const VIEWS = ["log", "attributes", "timeline", "bulk", "book", "site", "settings"] as const;
 export type View = (typeof VIEWS)[number];
 
 function viewOf(): View {

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""The console's settings in a real browser beside a real hub: account, users, groups, logbooks, rules, usage.
+
+What the page changes is looked at in the hub itself. Callers without the right see neither parts nor data of others.
+"""
+
+import json
+import re
+import sys
+
+from console_page import PASSWORD, Console, console_site
+from hub import check
+from playwright.sync_api import expect
+
+HOSTILE = "<img src=x onerror=\"window.hit=1\">"
+
+
+def enter(browser, site, login, **options):
+    """A person who is logged in, at the settings."""
+    console = Console(browser, site, **options)
+    page = console.page
+    page.goto(site)
+    page.get_by_label("Login").fill(login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_label("Password")).to_have_count(0, timeout=30000)
+    page.goto(f"{site}settings")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible(timeout=30000)
+    return console
+
+
+def go(console, part):
+    """Goes to a part of the settings."""
+    console.page.get_by_role("navigation", name="Parts of the settings").get_by_role("link", name=part).click()
+
+
+def read(console, path):
+    """What the hub answers to this person."""
+    return console.context.request.get(f"{console.site}api/v1/{path}").json()
+
+
+def said(console, text="Saved."):
+    """Waits for the outcome of a change."""
+    expect(console.page.locator(".settings .said", has_text=text).first).to_be_visible(timeout=30000)
+
+
+def account(console):
+    print("one's own account")
+    page = console.page
+    page.get_by_label("Present password").fill("wrong")
+    page.get_by_label("New password", exact=True).fill("another good password")
+    page.get_by_label("New password again").fill("yet another")
+    page.get_by_role("button", name="Change the password").click()
+    expect(page.get_by_role("alert")).to_contain_text("differ")
+    page.get_by_label("Purpose").fill(HOSTILE)
+    page.get_by_label("read", exact=True).check()
+    page.get_by_label("Your password").fill(PASSWORD)
+    page.get_by_role("button", name="Make a token").click()
+    secret = page.locator(".secret")
+    expect(secret).to_be_visible(timeout=30000)
+    answer = console.context.request.get(f"{console.site}api/v1/whoami", headers={"Authorization": f"Bearer {secret.text_content()}"}).json()
+    check("the token is the user's", answer["login"] == "zoe")
+    row = page.get_by_role("row", name=re.compile("img src"))
+    expect(row).to_contain_text("read")
+    row.get_by_role("button", name="Delete").click()
+    row.get_by_role("button", name="Yes, delete the token").click()
+    expect(row).to_have_count(0, timeout=30000)
+    check("the hub has none", read(console, "tokens?login=zoe") == [])
+
+
+def users(console):
+    print("users and groups")
+    page = console.page
+    go(console, "Users")
+    form = page.get_by_role("region", name="Add a user")
+    form.get_by_label("Login").fill("max")
+    form.get_by_label("Name").fill(HOSTILE)
+    form.get_by_label("Password (empty: none)").fill(PASSWORD)
+    form.get_by_role("button", name="Add").click()
+    row = page.get_by_role("row", name=re.compile("^max"))
+    expect(row).to_be_visible(timeout=30000)
+    page.get_by_label("Locked out: max").check()
+    said(console)
+    max_ = lambda: next((user for user in read(console, "users") if user["login"] == "max"), None)
+    check("the hub locks the user out", max_()["inactive"])
+    page.get_by_label("Locked out: max").uncheck()
+    page.get_by_label("Find").fill("nobody")
+    expect(page.get_by_text("No user matches.")).to_be_visible()
+    page.get_by_label("Find").fill("max")
+    expect(page.get_by_role("row")).to_have_count(2)
+    go(console, "Groups")
+    page.get_by_label("Name of the group").fill("shift")
+    page.get_by_label("Members, with commas", exact=True).fill("max, zoe")
+    page.get_by_role("button", name="Add a group").click()
+    said(console)
+    check("the hub has the group", read(console, "groups") == [{"name": "shift", "members": ["max", "zoe"]}])
+    page.get_by_label("Members, with commas: shift").fill("nobody-of-this-name")
+    page.get_by_role("row", name=re.compile("^shift")).get_by_role("button", name="Save").click()
+    expect(page.locator(".settings").get_by_role("alert").or_(page.locator(".said", has_text="Saved."))).to_be_visible(timeout=30000)
+    page.get_by_label("Members, with commas: shift").fill("max")
+    page.get_by_role("row", name=re.compile("^shift")).get_by_role("button", name="Save").click()
+    expect(page.locator(".settings").get_by_role("alert")).to_have_count(0, timeout=30000)
+    check("the hub has its members", [group["members"] for group in read(console, "groups")] == [["max"]])
+
+
+def books(console):
+    print("logbooks")
+    page = console.page
+    go(console, "Logbooks")
+    page.get_by_label("Name of the logbook").fill("Shift")
+    page.get_by_role("button", name="Add a logbook").click()
+    expect(page.get_by_label("Name 1", exact=True)).to_have_value("Author", timeout=30000)
+    page.get_by_role("button", name="Add an attribute").click()
+    page.get_by_label("Name 2", exact=True).fill("Type")
+    page.get_by_label("Kind 2").select_option("options")
+    page.get_by_label("Options, one a line 2").fill("Routine\nProblem")
+    page.get_by_role("button", name="Save").first.click()
+    said(console)
+    book = read(console, "books/Shift")
+    check("the hub has the attributes", [(one["name"], one["kind"], one.get("options", [])) for one in book["attributes"]] == [("Author", "text", []), ("Type", "options", ["Routine", "Problem"])])
+    page.get_by_role("button", name="Add a right").click()
+    grants = page.get_by_role("region", name="Rights")
+    grants.get_by_role("textbox").last.fill("group:shift")
+    grants.get_by_label("write for group:shift").check()
+    grants.get_by_role("button", name="Save").click()
+    expect(grants.locator(".said")).to_have_text("Saved.", timeout=30000)
+    check("the hub has the right", {"to": "group:shift", "may": ["read", "write"]} in read(console, "books/Shift/access")["grants"])
+
+
+def rules(console):
+    print("access rules and usage")
+    page = console.page
+    go(console, "Access rules")
+    page.get_by_label(re.compile("^Who:")).fill("user:max")
+    page.get_by_label(re.compile("^Verbs")).fill("read, query")
+    page.get_by_label(re.compile("^What, as")).fill("log/**")
+    page.get_by_label("Reason").fill("looks at logs")
+    page.get_by_role("button", name="Add a rule").click()
+    row = page.get_by_role("row", name=re.compile("user:max"))
+    expect(row).to_contain_text("log/**", timeout=30000)
+    check("the hub has the rule", any(rule["who"] == "user:max" for rule in read(console, "access")["rules"]))
+    row.get_by_role("button", name="Remove").click()
+    row.get_by_role("button", name=re.compile("^Yes, remove")).click()
+    expect(row).to_have_count(0, timeout=30000)
+    go(console, "Usage")
+    expect(page.get_by_text("There are no attachments.")).to_be_visible(timeout=30000)
+
+
+def others(browser, site):
+    print("somebody else")
+    console = enter(browser, site, "max")
+    page = console.page
+    expect(page.get_by_role("navigation", name="Parts of the settings").get_by_role("link")).to_have_text(["My account", "Logbooks"])
+    page.goto(f"{site}settings?part=users")
+    expect(page.get_by_text("Only administrators of the logbook see this.")).to_be_visible(timeout=30000)
+    page.goto(f"{site}settings?part=books")
+    expect(page.get_by_text("You may read this logbook, but not change it.")).to_be_visible(timeout=30000)
+    check(f"no faults in the page: {console.faults}", console.faults == [])
+    console.context.close()
+
+
+def looks(browser, site, console):
+    print("looks")
+    page = console.page
+    for part in ("My account", "Users", "Groups", "Logbooks", "Access rules", "Usage"):
+        go(console, part)
+        expect(page.locator(".settings h1")).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        for theme in ("dark", "night", "light"):
+            page.get_by_label("Theme").select_option(theme)
+            console.axe(f"{part}, theme {theme}")
+    page.keyboard.press("2")
+    expect(page.get_by_role("link", name="Users")).to_have_attribute("aria-current", "page")
+    check("nothing of a name was run", page.evaluate("window.hit") is None)
+    phone = enter(browser, site, "zoe", viewport={"width": 390, "height": 800}, has_touch=True)
+    for part in ("mine", "users", "groups", "books", "rules", "usage"):
+        phone.page.goto(f"{site}settings?part={part}")
+        expect(phone.page.locator(".settings nav")).to_be_visible(timeout=30000)
+        phone.page.wait_for_load_state("networkidle")
+        check(f"a phone shows no wider page: {part}", phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+    phone.context.close()
+
+
+def main():
+    with console_site("settings") as (_, _, site, browser):
+        console = enter(browser, site, "zoe", viewport={"width": 1400, "height": 900})
+        account(console)
+        users(console)
+        books(console)
+        rules(console)
+        others(browser, site)
+        looks(browser, site, console)
+        unexpected = [fault for fault in console.faults if "status of 4" not in fault]
+        check(f"no faults in the page: {unexpected}", unexpected == [])
+    print(json.dumps({"passed": True}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

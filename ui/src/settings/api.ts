@@ -1,0 +1,117 @@
+/** Users, groups, tokens, rights and rules: the types of the logbook's API that the settings show (`spec/book-api.md`). */
+import { read, send } from "../lib/api";
+import type { AttributeDef, Right } from "../book/api";
+import { cleaned } from "./fields";
+
+export const RIGHTS: readonly Right[] = ["read", "write", "edit-own", "edit-any", "admin"];
+export const KINDS: readonly AttributeDef["kind"][] = ["text", "options", "multiple", "radio", "boolean", "numeric", "date", "datetime", "userlist", "userlists", "tags"];
+
+export interface User {
+  login: string;
+  full_name: string;
+  email: string;
+  admin: boolean;
+  inactive: boolean;
+  groups: string[];
+  has_password: boolean;
+  /** Directory or provider that knows the user; missing for a user of this hub alone. */
+  method?: string | null;
+}
+
+export interface Group {
+  name: string;
+  members: string[];
+}
+
+export interface Registration {
+  id: string;
+  login: string;
+  full_name: string;
+  email: string;
+  at: string;
+  from: string;
+  taken?: boolean;
+}
+
+export interface Token {
+  id: string;
+  login: string;
+  comment: string;
+  made: string;
+  used?: string | null;
+  expires?: string | null;
+  /** Missing for all of the user's. */
+  books?: string[];
+  may?: Right[];
+}
+
+export interface BookDef {
+  name: string;
+  comment?: string;
+  group?: string | null;
+  attributes: AttributeDef[];
+  elog?: [string, string][];
+  entries: number;
+  may: Right[];
+}
+
+export interface Grant {
+  to: string;
+  may: Right[];
+}
+
+/** Rights of a logbook. What this view does not change goes back as it came. */
+export interface Access extends Record<string, unknown> {
+  grants: Grant[];
+}
+
+export interface Rule {
+  effect: string;
+  who: string;
+  may: string[];
+  what: string;
+  why?: string | null;
+  /** Line of the rule's file; missing for a rule that cannot be changed here. */
+  line?: number | null;
+  file?: string | null;
+}
+
+export interface Rules {
+  defaults: string;
+  file: string;
+  rules: Rule[];
+}
+
+export interface Usage {
+  quota: { book: number; site: number; user: number };
+  used: { book: string; by: string; bytes: number; files: number }[];
+}
+
+/** A part of an address. */
+const part = encodeURIComponent;
+
+export const api = {
+  users: () => read<User[]>("users"),
+  addUser: (user: { login: string; full_name: string; email: string; admin: boolean; password: string | null }) => send<User>("POST", "users", { ...user, groups: [] }),
+  changeUser: (login: string, change: Partial<Pick<User, "admin" | "inactive" | "full_name" | "email">>) => send<User>("PATCH", `users/${part(login)}`, change),
+  setPassword: (login: string, password: string) => send<void>("PUT", `users/${part(login)}/password`, { password }),
+  dropUser: (login: string) => send<void>("DELETE", `users/${part(login)}`),
+  endSessions: (login: string) => send<void>("DELETE", `sessions?login=${part(login)}`),
+  registrations: () => read<Registration[]>("registrations"),
+  approve: (id: string) => send<User>("POST", `registrations/${part(id)}/approve`),
+  refuse: (id: string) => send<void>("DELETE", `registrations/${part(id)}`),
+  groups: () => read<Group[]>("groups"),
+  setGroup: (name: string, members: string[]) => send<Group>("PUT", `groups/${part(name)}`, { members }),
+  tokens: (login: string) => read<Token[]>("tokens", { login }),
+  makeToken: (token: { comment: string; may: Right[]; books: string[]; expires: string | null; password: string | null }) => send<Token & { secret: string }>("POST", "tokens", token),
+  dropToken: (token: Token) => send<void>("DELETE", `tokens/${part(token.id)}?login=${part(token.login)}`),
+  changePassword: (old: string, fresh: string) => send<void>("PUT", "password", { old, new: fresh }),
+  books: () => read<BookDef[]>("books"),
+  putBook: (book: BookDef) => send<BookDef>("PUT", `books/${part(book.name)}`, { name: book.name, comment: book.comment, group: book.group, elog: book.elog, attributes: cleaned(book.attributes) }),
+  access: (book: string) => read<Access>(`books/${part(book)}/access`),
+  setAccess: (book: string, access: Access) => send<Access>("PUT", `books/${part(book)}/access`, access),
+  rules: () => read<Rules>("access"),
+  addRule: (rule: { effect: string; who: string; may: string[]; what: string; why: string | null }) => send<Rule>("POST", "access/rules", rule),
+  dropRule: (line: number) => send<void>("DELETE", `access/rules/${line}`),
+  usage: () => read<Usage>("usage"),
+};
