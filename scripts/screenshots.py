@@ -30,19 +30,18 @@ VIEWS = {
 }
 # Views that are made for phones too.
 ON_PHONES = ("log", "book", "site")
-# The demo has to run for a while before there is something to see.
-EARLIEST = 40
+# Records of the demo after which there is something to see.
+RECORDS = 1500
 
 
 def take(browser, site, view, theme, size, name):
     """Takes one picture."""
-    console = Console(browser, site, viewport=size, reduced_motion="reduce")
+    console = Console(browser, site, viewport=size)
     console.context.add_init_script(f'localStorage.setItem("tampu.theme", "{theme}")')
     console.log_in()
     console.page.goto(site + VIEWS[view])
-    console.page.wait_for_load_state("networkidle") if view not in ("log",) else None
     # The view draws what has come meanwhile.
-    console.page.wait_for_timeout(2500)
+    console.page.wait_for_timeout(4000)
     path = IMAGES / name
     console.page.screenshot(path=path)
     console.context.close()
@@ -58,8 +57,8 @@ def main():
     with console_site("demo", "--demo") as (place, _, site, browser):
         for verb in ("query", "read"):
             place.run("access", "allow", "user:*", verb, "**", "--reason", "operators look")
-        until("the demo has something to show", lambda: place.run("log", "stat", "--json", check=False).stdout.count("\n") > 0, seconds=60)
-        until("it has run for a while", lambda: len(place.run("bulk", "stat", "--json", check=False).stdout.splitlines()) > 0, seconds=60 + EARLIEST)
+        records = lambda: place.run("log", "query", "--json", "-n", str(RECORDS), check=False).stdout.count("\n")
+        until("the demo has run for a while", lambda: records() >= RECORDS, seconds=180)
         for view in wanted:
             for theme in THEMES:
                 take(browser, site, view, theme, SIZE, f"console-{view}-{theme}.png")
