@@ -66,7 +66,7 @@ export const SETTINGS_TEXT = {
     drop: "Remove",
     access: "Rights",
     accessColumns: ["To", ...["read", "write", "edit-own", "edit-any", "admin"], "Actions"],
-    to: "user:LOGIN, group:NAME, user:* or guest",
+    to: "user:LOGIN, group:NAME, everybody or guests",
     addGrant: "Add a right",
     noAdmin: "You may read this logbook, but not change it.",
     right: (right: string, to: string) => `${right} for ${to}`,
