@@ -231,7 +231,7 @@ def site_view(place, console):
     page.get_by_label("Name").fill("hub@")
     expect(page.get_by_role("region", name="Sources of logs").get_by_role("row")).to_have_count(2)
     check("the address has the text", "source=hub" in page.url)
-    expect(page.get_by_role("region", name="Checks of the site")).to_contain_text("everything is")
+    expect(page.get_by_role("region", name="Checks of the site")).to_contain_text("everything is", timeout=30000)
     expect(page.get_by_role("region", name="Who reads from whom").get_by_role("img")).to_have_attribute("aria-label", re.compile("[1-9][0-9]* writers"))
     expect(page.get_by_role("region", name="Processes").get_by_role("row", name=re.compile("^hub@")).first).to_be_visible()
     readers = page.get_by_role("region", name="Readers that are behind")

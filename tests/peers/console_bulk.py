@@ -180,7 +180,7 @@ def history(place, view, small):
     expect(page.get_by_role("dialog")).to_contain_text("Next transfer")
     page.keyboard.press("Escape")
     view.visit("?transfer=of-yesterday.1.a%23b")
-    expect(detail).to_contain_text("No hub remembers this transfer", timeout=30000)
+    expect(detail).to_contain_text("The archive does not have this transfer", timeout=30000)
     # The browser names each answer that is no success.
     view.faults = [fault for fault in view.faults if "of-yesterday" not in fault]
 
