@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_types::{Domain, name::escape};
 
-use crate::{Archive, ArchiveError, BackedUp, Checked, Compacted, Doing, Health, Stop};
+use crate::{Archive, ArchiveError, BackedUp, BackupPlaces, Checked, Compacted, Doing, Health, Stop};
 
 /// Maintenance request to an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,33 @@ pub enum Upkeep {
     Check,
     /// Make or update a backup in this directory on the collector's host. `--data` can name the directory.
     Backup(PathBuf),
+}
+
+impl Upkeep {
+    /// Reports if it only reads the size and the faults of an archive, a state that everybody may read.
+    pub fn only_reads(&self) -> bool {
+        matches!(self, Upkeep::Health)
+    }
+
+    /// Makes a request of another process one for this archive. A backup names a data directory by its whole path, and
+    /// `archive_in` returns the archive's directory there. An asker who is not the user of this host gets backups only at
+    /// these places. Returns the reason for a refusal.
+    pub fn admitted(
+        self,
+        places: &BackupPlaces,
+        is_local: bool,
+        archive_in: impl FnOnce(&Path) -> PathBuf,
+    ) -> Result<Upkeep, String> {
+        let Upkeep::Backup(data) = self else { return Ok(self) };
+        if !data.is_absolute() {
+            return Err(format!("{}: a backup needs a whole path, on the hub's host", data.display()));
+        }
+        let target = archive_in(&data);
+        if !is_local {
+            places.check(&target)?;
+        }
+        Ok(Upkeep::Backup(target))
+    }
 }
 
 impl fmt::Display for Upkeep {
@@ -56,6 +84,17 @@ pub enum Told {
     Doing(Doing),
     /// Result of the request.
     Done(Done),
+}
+
+impl Told {
+    /// Passes progress to `doing`, until it returns `false`, and ends with the result.
+    pub fn judged(self, doing: &mut dyn FnMut(Doing) -> bool) -> ControlFlow<Option<Done>> {
+        match self {
+            Told::Done(done) => ControlFlow::Break(Some(done)),
+            Told::Doing(now) if doing(now) => ControlFlow::Continue(()),
+            Told::Doing(_) => ControlFlow::Break(None),
+        }
+    }
 }
 
 /// Longest duration of a request.
@@ -104,4 +143,23 @@ fn health(health: &Health) -> serde_json::Value {
 /// Returns the directory of a domain's archive in the data directory `data`.
 pub fn archive_in(data: &Path, domain: &Domain) -> PathBuf {
     data.join(escape(domain.as_str())).join("log")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_of_others_goes_to_a_permitted_place_by_its_whole_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = BackupPlaces::new([directory.path().to_owned()]);
+        let of = |data: &Path, is_local| Upkeep::Backup(data.to_owned()).admitted(&places, is_local, |data| data.join("log"));
+        let inside = directory.path().join("data");
+        assert_eq!(of(&inside, false), Ok(Upkeep::Backup(inside.join("log"))));
+        assert_eq!(of(Path::new("/elsewhere"), true), Ok(Upkeep::Backup(PathBuf::from("/elsewhere/log"))));
+        assert!(of(Path::new("/elsewhere"), false).is_err_and(|why| why.contains("backups")));
+        assert!(of(Path::new("data"), true).is_err_and(|why| why.contains("whole path")));
+        assert_eq!(Upkeep::Check.admitted(&places, false, Path::to_owned), Ok(Upkeep::Check));
+        assert!(Upkeep::Health.only_reads() && !Upkeep::Compact.only_reads());
+    }
 }

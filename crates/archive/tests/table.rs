@@ -13,25 +13,21 @@ use tampu_types::{BatchHeader, ClockState, Domain, Incarnation, SourceName, Time
 const TYPE: u32 = 70_000;
 const DAY: i64 = 86_400_000_000_000;
 
-const fn column(name: &'static str, shape: Shape) -> ColumnSpec {
-    ColumnSpec { name, shape }
-}
-
 static SCHEMA: Schema = Schema {
     layout: Layout {
         name: "toy",
         columns: &[
-            column("time", Shape::Time),
-            column("received", Shape::Time),
-            column("life", Shape::Text),
-            column("ring", Shape::Number),
-            column("from", Shape::UnsignedNumber),
-            column("number", Shape::UnsignedNumber),
-            column("marks", Shape::Number),
-            column("name", Shape::Text),
-            column("value", Shape::OptionalDouble),
-            column("count", Shape::OptionalNumber),
-            column("bytes", Shape::Bytes),
+            ColumnSpec::new("time", Shape::Time),
+            ColumnSpec::new("received", Shape::Time),
+            ColumnSpec::new("life", Shape::Text),
+            ColumnSpec::new("ring", Shape::Number),
+            ColumnSpec::new("from", Shape::UnsignedNumber),
+            ColumnSpec::new("number", Shape::UnsignedNumber),
+            ColumnSpec::new("marks", Shape::Number),
+            ColumnSpec::new("name", Shape::Text),
+            ColumnSpec::new("value", Shape::OptionalDouble),
+            ColumnSpec::new("count", Shape::OptionalNumber),
+            ColumnSpec::new("bytes", Shape::Bytes),
         ],
         time: 0,
     },

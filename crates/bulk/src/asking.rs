@@ -146,15 +146,7 @@ pub fn upkeep(
     timeout: Duration,
     doing: &mut dyn FnMut(Doing) -> bool,
 ) -> Result<Done, CallError> {
-    let mut answer = call_json(participant, ARCHIVE, task, timeout)?.first();
-    while let Some(told) = answer.document() {
-        match told? {
-            Told::Done(done) => return Ok(done),
-            Told::Doing(now) if doing(now) => {}
-            Told::Doing(_) => break,
-        }
-    }
-    Err(answer.cut_off(0))
+    call_json(participant, ARCHIVE, task, timeout)?.first().until(|told: Told| told.judged(doing))
 }
 
 fn answers(participant: &Participant, service: &str, timeout: Duration) -> Result<Answers, CallError> {

@@ -260,8 +260,8 @@ impl Participant {
 
     /// Opens a reader of all streams under a pattern, of some partitions.
     ///
-    /// When it returns, the node knows of it, unless the node hangs for 200 ms: whoever joins later is told of it, and it
-    /// gets their streams from the first sample.
+    /// The node knows of it when the call returns, unless the node hangs for 200 ms. So processes that join later are told
+    /// of it, and it gets their streams from the first sample.
     pub fn reader(&self, topics: &TopicFilter, partitions: &PartitionFilter, qos: ReaderQos) -> Result<Reader, BusError> {
         let reader = self.announced_reader(topics, partitions, qos)?;
         let links = &self.shared.links;

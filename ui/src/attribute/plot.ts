@@ -29,7 +29,7 @@ export interface Look {
   logarithmic: ReadonlySet<string>;
 }
 
-/** What is drawn over the lines. */
+/** Marks that are drawn over the lines. */
 export interface Over {
   columns: readonly Column[];
   spans: readonly (readonly Span[])[];

@@ -132,7 +132,7 @@ function distinct<T extends { key: string }>(all: T[]): T[] {
 export interface Finding {
   grade: "fail" | "warn" | "note";
   key: string;
-  /** Who and for whom, with the stream. */
+  /** Sender and receivers, with the stream. */
   who: string;
   what: "waits" | "callback" | "gone" | "paused" | "broken" | "cut" | "refused" | "lagging" | "lost" | "alone" | "no sender";
   forWhom: string;

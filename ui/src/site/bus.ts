@@ -91,7 +91,7 @@ export class Rates {
   }
 }
 
-/** Who reads from whom: one line for each pair of processes. */
+/** A writing process and one that reads from it. */
 export interface Pair {
   writer: string;
   reader: string;

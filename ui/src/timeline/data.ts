@@ -1,4 +1,4 @@
-/** What the hub has of a range (`/api/v1/timeline`), with times in nanoseconds. */
+/** The answer of the hub about a range (`/api/v1/timeline`), with times in nanoseconds. */
 import type { Nanos } from "../lib/time";
 import { LEVELS, optionsOf, parseFilter, type LevelName } from "../log/filter";
 import type { Range } from "./range";

@@ -202,7 +202,7 @@ pub unsafe extern "C" fn tampu_bulk_control_begin_work(handle: *const ControlHan
     })
 }
 
-/// Ends work.
+/// Ends work that [`tampu_bulk_control_begin_work`] began.
 ///
 /// # Safety
 /// `work` is NULL or from [`tampu_bulk_control_begin_work`], and is not used afterwards.

@@ -49,6 +49,13 @@ pub struct ColumnSpec {
     pub shape: Shape,
 }
 
+impl ColumnSpec {
+    /// Makes the description of a column.
+    pub const fn new(name: &'static str, shape: Shape) -> ColumnSpec {
+        ColumnSpec { name, shape }
+    }
+}
+
 /// Columns of a kind of file, in their order.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {

@@ -1,6 +1,6 @@
 //! The asking side.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -103,6 +103,17 @@ impl FirstAnswer {
             answer.extend_from_slice(&part?);
         }
         serde_json::from_slice(&answer).map_err(|why| CallError::Unreadable { service, why: why.to_string() })
+    }
+
+    /// Reads the answer's JSON documents until `take` ends with a result. An end without one counts as an answer that is cut
+    /// off.
+    pub fn until<T: DeserializeOwned, R>(mut self, mut take: impl FnMut(T) -> ControlFlow<Option<R>>) -> Result<R, CallError> {
+        while let Some(document) = self.document() {
+            if let ControlFlow::Break(result) = take(document?) {
+                return result.ok_or_else(|| self.cut_off(0));
+            }
+        }
+        Err(self.cut_off(0))
     }
 
     /// Returns the next of the answer's JSON documents, each of which is one part or split into several.

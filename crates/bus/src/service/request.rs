@@ -227,6 +227,20 @@ impl Request {
         }
     }
 
+    /// Answers with the outcome of an action, or refuses with its error. The audit has an action that needed more than the
+    /// right to read.
+    pub fn conclude<T: Serialize, E: fmt::Display>(&self, verb: Verb, what: &impl fmt::Display, outcome: Result<T, E>) {
+        match outcome {
+            Ok(done) => {
+                if verb != Verb::Read {
+                    self.carried_out(verb, &what.to_string());
+                }
+                self.answer(&done);
+            }
+            Err(error) => self.refuse(error),
+        }
+    }
+
     /// Sends one part. Returns false if nobody reads it: the asker is gone, or the answer is longer than allowed.
     pub fn part(&self, content: &[u8]) -> bool {
         let limit = self.rules.limits.answer;

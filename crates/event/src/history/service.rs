@@ -138,36 +138,17 @@ impl Services {
             Ok(asked) => asked,
             Err(error) => return request.refuse(error),
         };
-        // The size and the faults of an archive are a state that everybody may read.
-        let verb = if matches!(asked, Upkeep::Health) { Verb::Read } else { Verb::Backup };
+        let verb = if asked.only_reads() { Verb::Read } else { Verb::Backup };
         if let Err(denied) = request.require(verb) {
             return request.deny(denied);
         }
-        let what = match asked {
-            Upkeep::Backup(data) if !data.is_absolute() => {
-                return request.refuse(format_args!("{}: a backup needs a whole path, on the hub's host", data.display()));
-            }
-            Upkeep::Backup(data) => {
-                let target = archive_in(&data, self.participant.domain());
-                if !request.is_local()
-                    && let Err(why) = self.backups.check(&target)
-                {
-                    return request.refuse(why);
-                }
-                Upkeep::Backup(target)
-            }
-            what => what,
+        let what = match asked.admitted(&self.backups, request.is_local(), |data| archive_in(data, self.participant.domain())) {
+            Ok(what) => what,
+            Err(why) => return request.refuse(why),
         };
         let tell = |told: Told| request.answer(&told);
-        match self.archive.upkeep_in_turn(&self.turn, &what, &Stop::after(request.time()), &tell) {
-            Ok(done) => {
-                if verb == Verb::Backup {
-                    request.carried_out(verb, &what.to_string());
-                }
-                request.answer(&Told::Done(done));
-            }
-            Err(error) => request.refuse(error),
-        }
+        let done = self.archive.upkeep_in_turn(&self.turn, &what, &Stop::after(request.time()), &tell);
+        request.conclude(verb, &what, done.map(Told::Done));
     }
 }
 

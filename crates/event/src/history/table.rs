@@ -10,36 +10,32 @@ use tampu_types::{
 /// The type of the samples.
 pub(super) const KEPT_TYPE: u32 = KEPT_EVENT_TYPE;
 
-const fn column(name: &'static str, shape: Shape) -> ColumnSpec {
-    ColumnSpec { name, shape }
-}
-
 /// The table of events.
 pub static SCHEMA: Schema = Schema {
     layout: Layout {
         name: "event",
         columns: &[
-            column("time", Shape::Time),
-            column("received", Shape::Time),
-            column("incarnation", Shape::Text),
-            column("attribute_number", Shape::Number),
-            column("from_sequence", Shape::UnsignedNumber),
-            column("sequence", Shape::UnsignedNumber),
-            column("kind_bits", Shape::Number),
-            column("attribute", Shape::Text),
-            column("reason", Shape::Text),
-            column("kind", Shape::Text),
-            column("quality", Shape::Text),
-            column("value", Shape::OptionalDouble),
-            column("text", Shape::Text),
-            column("unit", Shape::Text),
-            column("type", Shape::Text),
-            column("shape", Shape::Text),
-            column("epoch", Shape::OptionalNumber),
-            column("source", Shape::Text),
-            column("clock", Shape::Text),
-            column("note", Shape::Text),
-            column("event", Shape::Bytes),
+            ColumnSpec::new("time", Shape::Time),
+            ColumnSpec::new("received", Shape::Time),
+            ColumnSpec::new("incarnation", Shape::Text),
+            ColumnSpec::new("attribute_number", Shape::Number),
+            ColumnSpec::new("from_sequence", Shape::UnsignedNumber),
+            ColumnSpec::new("sequence", Shape::UnsignedNumber),
+            ColumnSpec::new("kind_bits", Shape::Number),
+            ColumnSpec::new("attribute", Shape::Text),
+            ColumnSpec::new("reason", Shape::Text),
+            ColumnSpec::new("kind", Shape::Text),
+            ColumnSpec::new("quality", Shape::Text),
+            ColumnSpec::new("value", Shape::OptionalDouble),
+            ColumnSpec::new("text", Shape::Text),
+            ColumnSpec::new("unit", Shape::Text),
+            ColumnSpec::new("type", Shape::Text),
+            ColumnSpec::new("shape", Shape::Text),
+            ColumnSpec::new("epoch", Shape::OptionalNumber),
+            ColumnSpec::new("source", Shape::Text),
+            ColumnSpec::new("clock", Shape::Text),
+            ColumnSpec::new("note", Shape::Text),
+            ColumnSpec::new("event", Shape::Bytes),
         ],
         time: 0,
     },

@@ -125,15 +125,7 @@ pub fn upkeep(
     timeout: Duration,
     doing: &mut dyn FnMut(Doing) -> bool,
 ) -> Result<Done, CallError> {
-    let mut answer = call_json(participant, ARCHIVE, what, timeout)?.first();
-    while let Some(told) = answer.document() {
-        match told? {
-            Told::Done(done) => return Ok(done),
-            Told::Doing(now) if doing(now) => {}
-            Told::Doing(_) => break,
-        }
-    }
-    Err(answer.cut_off(0))
+    call_json(participant, ARCHIVE, what, timeout)?.first().until(|told: Told| told.judged(doing))
 }
 
 /// Asks the collectors whether they can keep records: `None` if one of them can, else the reason of the last one that cannot.

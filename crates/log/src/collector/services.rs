@@ -106,38 +106,20 @@ impl Services {
             Ok(asked) => asked,
             Err(error) => return request.refuse(error),
         };
-        // The size and the faults of an archive are a state that everybody may read.
-        let verb = if matches!(asked, Upkeep::Health) { Verb::Read } else { Verb::Backup };
+        let verb = if asked.only_reads() { Verb::Read } else { Verb::Backup };
         if let Err(denied) = request.require(verb) {
             return request.deny(denied);
         }
-        let what = match asked {
-            Upkeep::Backup(data) if !data.is_absolute() => {
-                return request.refuse(format_args!("{}: a backup needs a whole path, on the collector's host", data.display()));
-            }
-            Upkeep::Backup(data) => {
-                let target = archive_in(&data, self.shared.participant.domain());
-                let options = &self.shared.options;
-                if !request.is_local()
-                    && let Err(why) = options.backups.check(&target)
-                {
-                    return request.refuse(why);
-                }
-                Upkeep::Backup(target)
-            }
-            what => what,
+        let what = match asked
+            .admitted(&self.shared.options.backups, request.is_local(), |data| archive_in(data, self.shared.participant.domain()))
+        {
+            Ok(what) => what,
+            Err(why) => return request.refuse(why),
         };
         let shared = &self.shared;
         let tell = |told: Told| request.answer(&told) && !shared.stopping.load(Ordering::Relaxed);
-        match self.turn.take(&*shared.archive, &what, &Stop::after(request.time()), &tell) {
-            Ok(done) => {
-                if verb == Verb::Backup {
-                    request.carried_out(verb, &what.to_string());
-                }
-                request.answer(&Told::Done(done));
-            }
-            Err(error) => request.refuse(error),
-        }
+        let done = self.turn.take(&*shared.archive, &what, &Stop::after(request.time()), &tell);
+        request.conclude(verb, &what, done.map(Told::Done));
     }
 
     fn status(&self, request: &Request) {
