@@ -22,7 +22,7 @@ use tampu_types::gateway::{
 
 use crate::{
     gateway::{Got, client, next, next_of, next_of_any, participant, socket},
-    site::{PATIENCE, Site},
+    site::{PATIENCE, Site, until},
 };
 
 /// A client that answers services.
@@ -111,6 +111,8 @@ fn a_client_answers_in_parts_refuses_and_hears_that_nobody_reads() {
     // Seventeen at once.
     let all: Vec<_> = (0..17).map(|_| asking(&native, "mount/position", "{}")).collect();
     let numbers: Vec<u64> = (0..16).map(|_| passed(&next_of(&mut mount, Kind::Question)).0).collect();
+    // The seventeenth is refused only while the others wait.
+    until("one is refused", || all.iter().any(JoinHandle::is_finished));
     numbers.iter().for_each(|number| answer(&mut mount, 4, *number, FLAG_LAST, b"{}"));
     let all: Vec<_> = all.into_iter().flat_map(|asked| asked.join().unwrap()).map(|part| part.unwrap().content).collect();
     assert_eq!(all.iter().filter(|content| content.is_ok()).count(), 16);

@@ -5,22 +5,13 @@ use std::{
     fs,
     io::Write,
     process::{Child, ChildStdin, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 
-use crate::site::{Hub, PATIENCE, Site};
-
-#[track_caller]
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use crate::site::{Hub, Site, until};
 
 /// The processes of a hub's roles, by role. A process that has not become a role yet is missing.
 fn roles(hub: &Hub) -> BTreeMap<String, i32> {

@@ -17,6 +17,16 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than any process of a test lives. What hangs is killed then, so that its test fails and says of what.
 const LONGEST: Duration = Duration::from_secs(400);
 
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 pub struct Site {
     directory: TempDir,
 }

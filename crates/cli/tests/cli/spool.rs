@@ -1,24 +1,11 @@
 //! A host without a collector, and a domain with two.
 
-use std::{
-    io::Write,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{io::Write, process::Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::site::{PATIENCE, Site};
-
-#[track_caller]
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
+use crate::site::{Site, until};
 
 #[test]
 fn without_a_collector_the_node_keeps_what_is_said_and_doctor_tells() {
