@@ -258,6 +258,29 @@ fn a_database_of_a_former_release_learns_to_mark_changes() {
     }
 }
 
+/// As after `pg_restore` into another server, whose transactions have smaller numbers.
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn marks_of_another_server_and_a_renamed_schema_are_adopted() {
+    let server = server();
+    let (former, domain) = (server.domain(), server.domain());
+    let mut model = Model::new(&PostgresStore::open(&server.address(), &former).unwrap());
+    let mut client = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
+    client
+        .batch_execute(&format!(
+            "UPDATE tampu_book_{former}.book SET rewrites = txid_current() + 1000000;
+            ALTER SCHEMA tampu_book_{former} RENAME TO tampu_book_{domain}"
+        ))
+        .unwrap();
+    let store = PostgresStore::open(&server.address(), &domain).unwrap();
+    let left = client.query_one(&format!("SELECT max(rewrites) FROM tampu_book_{domain}.book"), &[]).unwrap();
+    assert_eq!(left.get::<_, i64>(0), 0);
+    for round in 0..20 {
+        let what = model.change(&store, false);
+        model.compare(&store, &format!("round {round}: {what}"));
+    }
+}
+
 #[test]
 #[ignore = "needs PostgreSQL: make test-all"]
 fn many_open_new_logbooks_at_the_same_time() {

@@ -90,6 +90,8 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("postgres/signatures.sql"),
     include_str!("postgres/rewrites.sql"),
 ];
+/// Puts right what a restore or a renamed schema has left, at each opening.
+const ADOPT: &str = include_str!("postgres/adopt.sql");
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 1;
 /// The settings of searching connections: every table is read by an index, and a plan is made once.
@@ -237,6 +239,7 @@ fn migrate(address: &DatabaseAddress, schema: &str) -> Result<()> {
     if done < MIGRATIONS.len() {
         session.batch(&format!("DELETE FROM layout; INSERT INTO layout VALUES ({})", MIGRATIONS.len()))?;
     }
+    session.batch(ADOPT)?;
     session.batch("COMMIT")
 }
 
