@@ -4,6 +4,7 @@
     bench-network.py [--links 100,1000,10000] [--elements 1,1024,262144] [--cells 1x1,2x2,5x5,10x5] [--seconds 3] [--no-tango] [--json]
     bench-network.py --multicast --cells 1x1,2x2,6x6,10x10 --elements 1024,262144 --links 100
     bench-network.py --members 1000 --on 10
+    bench-network.py --logs --cells 0x0,1x1,2x2,5x5,10x5 --links 1000
 
 Each host is a network namespace with a boot id, a hub with the role node, and a certificate of its own. All hosts are joined by a bridge;
 each link is held to its rate at both ends by `tc tbf`. One server pushes one attribute of 1, 1024 or 262144 DevLong; a cell NxH has N clients
@@ -13,6 +14,7 @@ A row has the events a second at the slowest client, the payload as a share of t
 receiving host got a second per byte of payload, processor time of the server, its hub, the clients and their hubs in s per s, and what
 was lost. With `--multicast` the cells are measured without and with a multicast group (`tampu`, `group`), each attribute with a stream of
 its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time.
+`--logs` measures the paper's test of logs instead: network_logs.py.
 """
 
 import argparse
@@ -21,16 +23,18 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
 os.environ.setdefault("TAMPU_BIN", os.path.join(TARGET, "release", "tampu"))
-sys.path[:0] = [os.path.join(HERE, "..", "tests", "peers"), os.path.join(HERE, "..", "benches", "peers")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "tests", "peers"), os.path.join(HERE, "..", "benches", "peers")]
 
 # pylint: disable=wrong-import-position
 from cable_cut import certify, key_file
 from hub import Place, isolated, sh, until
+import network_logs
 import tango_table
 
 PORT = 7447
@@ -92,18 +96,19 @@ def inner(process):
 
 
 class Site:
-    """A hub with the role node on each host; the first host is the server's."""
+    """A hub with the role node on each host, and with the collector on one of them; the first host is the server's."""
 
-    def __init__(self, hosts, group=None):
+    def __init__(self, hosts, group=None, collector=None):
         self.places = [Place("group" if group else "site", netns=f"h{host}") for host in range(hosts)]
         for place in self.places:
             place.environment["TAMPU_DATA_DIR"] = place.data
         certify(*((place, address(host)) for host, place in enumerate(self.places)))
-        self.hubs = []
+        self.hubs, self.collector = [], collector
         for host, place in enumerate(self.places):
+            roles = "node,collector" if host == collector else "node"
             way = ["--lan", f"{address(0)}:{PORT}"] if host == 0 else ["--peer", f"{address(0)}:{PORT}"]
             more = ["--config", self.configured(place, group)] if group else []
-            self.hubs.append(place.up(*more, "--roles", "node", *way, "--key-file", key_file(place, "a key of the site")))
+            self.hubs.append(place.up(*more, "--roles", roles, *way, "--key-file", key_file(place, "a key of the site")))
 
         def joined():
             said = self.places[0].run("site", "hosts", "--json", check=False)
@@ -293,6 +298,34 @@ def table(asked, cells, network, site, name, first):
     return wrong
 
 
+def logs(asked):
+    """Measures the table of logs: live, kept by a collector on the second host, and through a server of NATS there."""
+    cells = [tuple(int(number) for number in cell.split("x")) for cell in asked.cells.split(",")]
+    network = Network(1 + max(1, *(hosts for _, hosts in cells)))
+    bad = False
+    if not asked.json:
+        print(network_logs.TITLES, flush=True)
+    for name, collector in (("live", None), ("kept", 1), ("nats-100", None)):
+        site = None if name == "nats-100" else Site(network.hosts, collector=collector)
+        for megabits in (int(link) for link in asked.links.split(",")):
+            network.hold(megabits)
+            for clients, hosts in cells:
+                if clients == 0 and name == "live":
+                    continue
+                places = where(clients, hosts)
+                if site:
+                    row = network_logs.tampu(site, network, places, asked.seconds, cpu, inner, report)
+                else:
+                    row = network_logs.nats(network, address(1), places, asked.seconds, cpu, inner, tempfile.gettempdir())
+                row = {"link_mbit": megabits, "clients": clients, "hosts": hosts, "system": name, **row}
+                bad = bad or (site is not None and row["lost"] + row["wrong"] > 0)
+                print(json.dumps(row) if asked.json else network_logs.line(row), flush=True)
+        if site:
+            site.close()
+    if bad:
+        sys.exit("FAILED: records were lost or wrong")
+
+
 def usage(pid):
     """Returns the resident and the proportional memory of a process, bytes."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
@@ -345,11 +378,14 @@ def main():
     parser.add_argument("--members", type=int, help="measure so many idle processes instead")
     parser.add_argument("--on", type=int, default=10, help="with --members: the number of hosts")
     parser.add_argument("--idle", type=float, default=10.0, help="with --members: the idle time that is measured, s")
+    parser.add_argument("--logs", action="store_true", help="records of a program that logs, beside NATS, instead of events")
     parser.add_argument("--json", action="store_true", help="JSON objects, one a line")
     asked = parser.parse_args()
     isolated()
     if asked.members:
         members(asked)
+    elif asked.logs:
+        logs(asked)
     else:
         events(asked)
 

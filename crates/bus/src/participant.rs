@@ -296,7 +296,7 @@ impl Participant {
     /// [`serve`](crate::service::serve) instead.
     pub fn answer(&self, service: &TopicName, answerer: Answerer) -> Result<Guard, BusError> {
         let links = &self.shared.links;
-        Ok(links.engine.answer(&links.keys.questions(links.incarnation.boot, service), answerer)?)
+        Ok(links.engine.answer(&links.keys.questions(links.incarnation, service), answerer)?)
     }
 
     /// Asks all processes that answer under a service's name, and returns the octets of their answers. Services use

@@ -219,7 +219,7 @@ impl Shared {
                 }
             }),
         )?;
-        let questions = self.keys.questions(self.boot, &service());
+        let questions = self.keys.node_questions(self.boot, &service());
         let answers = self.engine.answer(
             &questions,
             Arc::new(move |question| {

@@ -102,15 +102,21 @@ impl Keys {
         format!("{}/s/{OWN_HOST}/_", self.root)
     }
 
-    /// Returns the pattern of questions to a service of the host with this boot.
+    /// Returns the pattern of questions to a service of one process.
     ///
-    /// It differs between hosts, because zenoh 1.10 forgets a service of a router when another router withdraws the same
-    /// key: a router that joins later never hears of it (`spec/decisions/0011-engine.md`).
-    pub fn questions(&self, boot: u32, name: &TopicName) -> String {
+    /// It differs between processes, because zenoh 1.10 keeps the connection of an ended process while another one has a
+    /// service under the same key, and forgets a service of a router when another router withdraws the same key
+    /// (`spec/decisions/0011-engine.md`). The wildcard at its end keeps the key from the numbers of a router (0004).
+    pub fn questions(&self, to: Incarnation, name: &TopicName) -> String {
+        format!("{}/s/*/{to}$*/{}", self.root, name.key())
+    }
+
+    /// Returns the pattern of questions to a service of the node with this boot.
+    pub fn node_questions(&self, boot: u32, name: &TopicName) -> String {
         format!("{}/s/*/{boot:08x}/{}", self.root, name.key())
     }
 
-    /// Returns the key of a question to a service of the host with this boot.
+    /// Returns the key of a question to a service of the node with this boot.
     pub fn question_to(&self, boot: u32, name: &TopicName) -> String {
         format!("{}/s/{OWN_HOST}/{boot:08x}/{}", self.root, name.key())
     }
@@ -288,6 +294,7 @@ mod tests {
         assert_eq!(keys.host_of(&sent), Some("mast"));
         let service = TopicName::new("log/query").unwrap();
         assert_eq!(keys.service(&service).replace(OWN_HOST, "mast"), "tampu/lab/s/mast/*/log/query");
-        assert_eq!(keys.questions(0x2a, &service), "tampu/lab/s/*/0000002a/log/query");
+        assert_eq!(keys.questions(incarnation, &service), format!("tampu/lab/s/*/{incarnation}$*/log/query"));
+        assert_eq!(keys.node_questions(0x2a, &service), "tampu/lab/s/*/0000002a/log/query");
     }
 }

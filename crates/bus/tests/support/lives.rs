@@ -9,6 +9,7 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,6 +17,7 @@ use tampu_bus::{
     Event, Participant, Qos, ReaderQos, TypeTag, Writer,
     clock::Gate,
     connect::{Node, NodeSettings, Settings},
+    engine::Guard,
 };
 use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
@@ -87,6 +89,7 @@ pub fn take_part(part: Part, directory: &Path) -> Result<(), Failure> {
         }
         Part::Observer => {
             let participant = join("observer")?;
+            let _state = state(&participant)?;
             let writer = writer(&participant, "for lives")?;
             let mut reader = participant.reader(&TopicFilter::new("from lives")?, &PartitionFilter::All, ReaderQos::default())?;
             std::thread::spawn(move || {
@@ -101,6 +104,7 @@ pub fn take_part(part: Part, directory: &Path) -> Result<(), Failure> {
         }
         Part::Life => {
             let participant = join("life")?;
+            let _state = state(&participant)?;
             let mut reader = participant.reader(&TopicFilter::new("for lives")?, &PartitionFilter::All, ReaderQos::default())?;
             let writer = writer(&participant, "from lives")?;
             writer.write(b"alive")?;
@@ -110,6 +114,11 @@ pub fn take_part(part: Part, directory: &Path) -> Result<(), Failure> {
             stay()
         }
     }
+}
+
+/// A service that the process that stays has too, as every process that logs has that of its levels.
+fn state(participant: &Participant) -> Result<Guard, Failure> {
+    Ok(participant.answer(&TopicName::new("lives/state")?, Arc::new(|_| ()))?)
 }
 
 fn writer(participant: &Participant, topic: &str) -> Result<Writer, Failure> {
