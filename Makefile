@@ -177,8 +177,8 @@ bench-event: bench-build bench-tango ## the paper's table of events: Tampu besid
 	@"$(CARGO_TARGET_DIR)/release/bench-event" --python "$$(scripts/venv.sh)/bin/python" $(ARGS)
 
 .PHONY: bench-network
-bench-network: bench-build bench-tango ## the paper's table of events between hosts (network namespaces, links held to a rate), Tampu beside Tango
-	@scripts/need.sh netns
+bench-network: bench-build bench-tango ## the papers' tables between hosts (network namespaces, links held to a rate): events beside Tango; ARGS=--logs: logs beside NATS
+	@scripts/need.sh netns nats
 	@scripts/bench-network.py $(ARGS)
 
 .PHONY: bench-qos

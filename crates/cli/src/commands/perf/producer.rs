@@ -27,6 +27,8 @@ use crate::{
 
 mod calls;
 
+/// Name of the source that logs.
+pub const PRODUCER: &str = "perf-producer";
 /// Bytes of the ring of each thread. Records stay in it until the collector has committed them: at full rate that is several
 /// milliseconds of them.
 pub const RING: usize = 8 << 20;
@@ -90,7 +92,7 @@ impl Asked {
 
 /// Reports that all readers are there, logs, and returns the result.
 pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
-    let participant = join(context, "perf-producer", qos(asked.bounded)?)?;
+    let participant = join(context, PRODUCER, qos(asked.bounded)?)?;
     await_everybody(&participant, asked.readers)?;
     say(&json!({"readers": asked.readers}))?;
     let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
