@@ -192,7 +192,8 @@ fn what_finds_no_room_is_counted_exactly_and_told() {
     let lost = lost("loud");
 
     let (archive, collector) = host.collect("collector");
-    until("it is given back", || spool.report().bytes == 0);
+    let stand = || format!("{:?}, {:?}, {:?}", spool.report(), host.news.lock().unwrap(), of(&collector, "loud"));
+    until_or_say("it is given back", || spool.report().bytes == 0, stand);
     until("the collector is told", || of(&collector, "loud").lost_in_spool > 0);
     assert_eq!(of(&collector, "loud").lost_in_spool, lost);
     until("it is told", || {

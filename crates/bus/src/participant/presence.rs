@@ -141,13 +141,18 @@ impl Shared {
         }
         if seen.here {
             let mut registry = lock(&self.registry);
-            registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
+            let before = registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
             // Under the lock, so that a stream made meanwhile is introduced exactly once. A reader that is back is introduced
             // again: the rules may have changed while its host was not known.
             // A reader that was there before this process reads its streams from their beginning, however long the news of it
             // took: a process may write one sample and end.
             let start = if registry.knows_first_readers { Start::Now } else { Start::Beginning };
-            registry.streams.values().for_each(|stream| self.introduce(stream, &card, start));
+            for stream in registry.streams.values() {
+                self.introduce(stream, &card, start);
+                if before.as_ref().is_some_and(|remote| remote.doubted_since.is_some()) {
+                    stream.trust_reader(card.incarnation, card.reader);
+                }
+            }
             drop(registry);
             self.links.beat_soon();
             return;

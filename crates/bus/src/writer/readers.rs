@@ -49,6 +49,11 @@ impl Stream {
         self.gate.open();
     }
 
+    pub fn trust_reader(&self, incarnation: Incarnation, reader: u32) {
+        lock(&self.outbox).trust_reader(incarnation, reader);
+        self.gate.open();
+    }
+
     pub fn acknowledge(&self, from: Incarnation, mark: &Mark) {
         let mut outbox = lock(&self.outbox);
         outbox.acknowledge(from, mark);

@@ -153,7 +153,7 @@ impl Stream {
         }
         loop {
             let now = self.links.clock.monotonic();
-            let Admission::Wait { target, longest } = outbox.admit(now) else {
+            let Admission::Wait { target, longest } = outbox.admit(now, length) else {
                 // Another worker may have begun the batch while this one waited.
                 let begun = outbox.is_empty().then_some(now);
                 outbox.begin(self.links.clock.utc());

@@ -39,6 +39,7 @@ macro_rules! conformance {
             }
             life {
                 a_cut_is_told_and_healed_without_loss
+                a_reader_that_lacks_nothing_is_live_again_after_a_cut
                 a_death_on_another_host_is_told_by_its_node
                 samples_that_died_with_their_writer_are_told_lost
             }

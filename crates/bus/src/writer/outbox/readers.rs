@@ -66,6 +66,22 @@ impl Outbox {
         }
     }
 
+    /// Waits for a doubted reader again, which is announced again. One that lacks samples is waited for once it has caught
+    /// up, as after any delay. One that lacks none would have nothing to acknowledge.
+    pub fn trust_reader(&mut self, incarnation: Incarnation, reader: u32) {
+        let caught_up_at = self.caught_up_at();
+        for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
+            if matched.state == ReaderState::Lagging && matched.acked_position >= caught_up_at {
+                matched.state = ReaderState::Live;
+            }
+        }
+    }
+
+    /// Returns the position from which a reader that was behind counts as live.
+    fn caught_up_at(&self) -> u64 {
+        self.position.saturating_sub(self.credit() as u64 / 2)
+    }
+
     /// Reports if a reader is reached through the node, and if one is reached through a direct link.
     pub fn ways(&self) -> (bool, bool) {
         let linked = self.readers.iter().filter(|reader| reader.linked).count();
@@ -146,7 +162,7 @@ impl Outbox {
     /// Advances a reader's position.
     fn advance(&mut self, index: usize, next: u64) {
         let position = self.position_of(next);
-        let caught_up_at = self.position.saturating_sub(self.credit() as u64 / 2);
+        let caught_up_at = self.caught_up_at();
         // An undisturbed arrival shows that the path has capacity left: a sixteenth of it is added.
         let (readers, credit) = (self.readers.len() as u64, self.credit());
         let matched = &mut self.readers[index];

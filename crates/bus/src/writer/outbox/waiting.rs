@@ -4,14 +4,16 @@ use tampu_types::Incarnation;
 
 use super::{
     super::matched::{Matched, ReaderState},
-    Admission, KEPT_OVERHEAD, Outbox,
+    Admission, KEPT_OVERHEAD, Outbox, batch,
 };
 
 impl Outbox {
-    /// Returns the position up to which the next batch may evict samples. If the cache is hardly larger than the
-    /// credit, the writer waits for readers that still need them.
-    fn pushed_out(&self) -> u64 {
-        let mut beyond = (self.cache_taken + self.limit + KEPT_OVERHEAD).saturating_sub(self.qos.cache);
+    /// Returns the position up to which a batch that begins with a sample of this length may evict samples. If the cache
+    /// is hardly larger than the credit, the writer waits for readers that still need them.
+    fn pushed_out(&self, length: usize) -> u64 {
+        // A sample longer than the limit is a batch of its own.
+        let next = self.limit.max(self.header_len + batch::framed_len(length));
+        let mut beyond = (self.cache_taken + next + KEPT_OVERHEAD).saturating_sub(self.qos.cache);
         let mut pushed_out = 0;
         for kept in &self.cache {
             if beyond == 0 {
@@ -23,11 +25,11 @@ impl Outbox {
         pushed_out
     }
 
-    /// Decides if a write of `more` bytes may proceed.
-    pub fn admit(&mut self, now: u64) -> Admission {
+    /// Decides if a write of a sample of this length may begin a batch.
+    pub fn admit(&mut self, now: u64, length: usize) -> Admission {
         let credit = self.window as u64;
         let position = self.position;
-        let pushed_out = self.pushed_out();
+        let pushed_out = self.pushed_out(length);
         let behind =
             |reader: &Matched| reader.holds() && (position - reader.acked_position > credit || reader.acked < pushed_out);
         if self.readers.iter().any(behind) {
@@ -39,7 +41,7 @@ impl Outbox {
         }
         // The target is more than the first free byte; else the writer would wait again at once.
         let target = self.cache.partition_point(|kept| kept.end + credit * 3 / 4 <= position);
-        let target = self.cache.get(target).map_or(self.sealed(), |kept| kept.next);
+        let target = self.cache.get(target).map_or(self.sealed(), |kept| kept.next).max(pushed_out);
         self.wait_for(now, target, behind)
     }
 
@@ -188,7 +190,7 @@ mod tests {
         /// Writes until the writer would wait; returns the number of samples under way. Then all are acknowledged.
         fn lead(&mut self) -> usize {
             let mut count = 0;
-            while self.outbox.admit(0) == Admission::Go {
+            while self.outbox.admit(0, self.sample.len()) == Admission::Go {
                 assert!(count < 100, "the writer waits for nobody");
                 self.outbox.begin(Default::default());
                 self.outbox.append(&self.sample);
@@ -224,5 +226,38 @@ mod tests {
         assert_eq!(lead(Qos { credit_limit: 3 << 20, ..Qos::default() }, 2, 1 << 20), 3, "a limit between");
         assert_eq!(lead(Qos::default(), 1, 1 << 20), 5, "too long for the ring of batches, so it passes the node");
         assert_eq!(lead(Qos::default(), 1, 400 << 10), 3, "the ring holds twice the credit");
+    }
+
+    #[test]
+    fn a_sample_longer_than_a_batch_pushes_nothing_out_that_a_reader_lacks() {
+        let length = 700 << 10;
+        for cache in [length + (100 << 10), 2 * length, 3 * length] {
+            // On the writer's host, by way of the ring of batches and past it; and on another host.
+            for boot in [1, 2] {
+                let mut scene = Scene::new(Qos { cache, credit: 4 << 20, ..Qos::default() }, boot, length);
+                for round in 0..20 {
+                    let lead = scene.lead();
+                    assert!(lead >= 1 && lead * length <= cache, "{cache}, round {round}: {lead} samples");
+                    assert_eq!(scene.outbox.lost_total(), 0, "{cache}, round {round}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_writer_waits_until_the_cache_has_room_for_the_sample() {
+        let length = 700 << 10;
+        let mut scene = Scene::new(Qos { cache: 2 * length, credit: 4 << 20, ..Qos::default() }, 2, length);
+        // The links have proved that they hold a sample.
+        (0..40).for_each(|_| assert!(scene.lead() > 0));
+        scene.outbox.begin(Default::default());
+        scene.outbox.append(&scene.sample);
+        scene.outbox.seal(Default::default());
+        let sealed = scene.outbox.sealed();
+        let Admission::Wait { target, .. } = scene.outbox.admit(0, length) else { panic!("it would push out the first") };
+        assert_eq!(target, sealed);
+        assert_eq!(scene.outbox.admit(0, 100), Admission::Go, "a short one fits");
+        let Admission::Wait { target, .. } = scene.outbox.admit(0, 3 * length) else { panic!("it fits nowhere") };
+        assert_eq!(target, sealed, "a sample longer than the cache waits until no reader lacks one");
     }
 }

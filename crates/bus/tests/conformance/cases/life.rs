@@ -150,6 +150,22 @@ pub fn a_cut_is_told_and_healed_without_loss<A: Faulty>() {
     }
 }
 
+pub fn a_reader_that_lacks_nothing_is_live_again_after_a_cut<A: Faulty>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut other) = (scene.join_at("a", "one"), scene.join_at("b", "other"));
+    let log = other.reader("t");
+    let writer = one.writer("t");
+    scene.matched(&mut one, writer, 1);
+    one.write(writer, 50, 100);
+    scene.settled(&mut other, log, "t", 50);
+    scene.until("it has acknowledged all", || one.status(writer, "other").acked == 50);
+    scene.arena.cut("a", "b");
+    scene.until("it is doubted", || one.status(writer, "other").is(ReaderState::Lagging));
+    scene.arena.heal("a", "b");
+    // Nothing is written meanwhile, so there is nothing that it could acknowledge.
+    scene.until("it is live again", || one.status(writer, "other").is(ReaderState::Live));
+}
+
 pub fn a_death_on_another_host_is_told_by_its_node<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("a", "one"), scene.join_at("b", "other"));
