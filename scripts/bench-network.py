@@ -14,7 +14,7 @@ A row has the events a second at the slowest client, the payload as a share of t
 receiving host got a second per byte of payload, processor time of the server, its hub, the clients and their hubs in s per s, and what
 was lost. With `--multicast` the cells are measured without and with a multicast group (`tampu`, `group`), each attribute with a stream of
 its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time.
-`--logs` measures the paper's test of logs instead: network_logs.py.
+`--logs` measures the paper's test of logs instead, with `--multicast` also with a group: network_logs.py.
 """
 
 import argparse
@@ -305,8 +305,9 @@ def logs(asked):
     bad = False
     if not asked.json:
         print(network_logs.TITLES, flush=True)
-    for name, collector in (("live", None), ("kept", 1), ("nats-100", None)):
-        site = None if name == "nats-100" else Site(network.hosts, collector=collector)
+    systems = [("live", None, None), ("kept", 1, None), *([("group", 1, ON)] if asked.multicast else []), ("nats-100", None, None)]
+    for name, collector, group in systems:
+        site = None if name == "nats-100" else Site(network.hosts, group, collector)
         for megabits in (int(link) for link in asked.links.split(",")):
             network.hold(megabits)
             for clients, hosts in cells:

@@ -2,7 +2,7 @@
 
 The paper is Avarias et al., "Introducing high performance distributed logging service for ACS", 2010: records of 250 bytes, in sequences of
 100. `live` has no collector; in `kept` one on the second host, where ACS has its central logger, commits every record to its disk, also
-while nobody follows; `nats-100` is a server of core NATS there, which keeps nothing, with 100 records a message.
+while nobody follows; `group` is that with a multicast group of all hosts; `nats-100` is a server of core NATS there, which keeps nothing, with 100 records a message.
 """
 
 import json
