@@ -154,14 +154,29 @@ bench-gateway: bench-build ## sessions of the gateway beside the bus: rates, del
 	@"$(CARGO_TARGET_DIR)/release/bench-gateway" $(ARGS)
 
 .PHONY: bench-console
-bench-console: bench-build ## pages of the console over an archive of a chosen size (ARGS="--millions 10")
+bench-console: bench-build ## all figures of the console with their goals: pages over 10 M records, live data, load, sizes (ARGS="--only load")
+	@scripts/need.sh python node chromium
 	@cargo build $(CARGO_FLAGS) --release --package tampu-archive --example archive_speed
-	@scripts/bench-console.py $(ARGS)
+	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" $$(scripts/venv.sh tests/peers/requirements.txt)/bin/python scripts/bench-console.py $(ARGS)
+
+.PHONY: bench-console-pages
+bench-console-pages: bench-build ## answers of the hub to the console over an archive of a chosen size (ARGS="--millions 10")
+	@cargo build $(CARGO_FLAGS) --release --package tampu-archive --example archive_speed
+	@scripts/bench-console-pages.py $(ARGS)
+
+.PHONY: bench-console-load
+bench-console-load: bench-build ## the console's first view, 100 000 records/s, fat records, 20 consoles on one hub (ARGS="follow --seconds 20")
+	@scripts/need.sh python node chromium
+	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" $$(scripts/venv.sh tests/peers/requirements.txt)/bin/python scripts/bench-console-load.py $(ARGS)
 
 .PHONY: bench-console-live
 bench-console-live: bench-build ## processor time of a browser that shows live attributes (ARGS="--attributes 50 --hertz 10")
 	@scripts/need.sh python node chromium
 	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" $$(scripts/venv.sh tests/peers/requirements.txt)/bin/python scripts/bench-console-live.py $(ARGS)
+
+.PHONY: sizes
+sizes: ## sizes of the console's files and of the programs that are built
+	@scripts/sizes.py $(ARGS)
 
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog

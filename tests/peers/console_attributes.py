@@ -17,6 +17,8 @@ from hub import check, until
 from playwright.sync_api import expect
 
 KEPT = {"change": {"abs": "0.001", "rel": None}, "archive": {"abs": "0.001", "rel": None}, "archive_period_ms": None, "period_ms": 1_000_000}
+# The plot has room for all but the last.
+LIMITS = {"warning_low": -20.0, "alarm_high": 150.0, "max": 1000.0}
 SHOWN = "lab/psu/1/voltage"
 HOSTILE = "lab/<img src=x onerror=window.hit=1>/\u202eright/\"'{@html 1}"
 
@@ -60,7 +62,7 @@ def rights(place, console):
 
 def live(gateway, console):
     print("history and live values")
-    session = Session(gateway, "psu", [{"name": SHOWN, "unit": "V", "label": "Main supply", "criteria": KEPT}, {"name": "lab/psu/1/never", "criteria": KEPT}])
+    session = Session(gateway, "psu", [{"name": SHOWN, "unit": "V", "label": "Main supply", "criteria": KEPT, "limits": LIMITS}, {"name": "lab/psu/1/never", "criteria": KEPT}])
     for nth in range(50):
         session.publish(0, 10.0 + nth)
     console.visit()
@@ -119,13 +121,13 @@ def plot(console):
     expect(page).to_have_url(re.compile("range=450s"))
     page.get_by_label("Range").select_option("1h")
     expect(page).to_have_url(re.compile("range=1h"))
-    page.get_by_role("checkbox").check()
+    page.get_by_role("checkbox", name="Log", exact=True).check()
     expect(page).to_have_url(re.compile("log=V"))
     page.get_by_label("Draw").select_option("steps")
     expect(page).to_have_url(re.compile("draw=steps"))
     link = page.url
     page.goto(link)
-    expect(page.get_by_role("checkbox")).to_be_checked()
+    expect(page.get_by_role("checkbox", name="Log", exact=True)).to_be_checked()
     check("the address is the whole state", page.get_by_label("Range").input_value() == "1h" and page.get_by_label("Draw").input_value() == "steps")
     expect(console.cell(SHOWN, 0)).to_have_text("3.5 V", timeout=30000)
 
@@ -165,7 +167,7 @@ def death(gateway, session, console):
     expect(console.cell(SHOWN, 0)).to_have_text("4.5 V", timeout=30000)
     session.leave()
     expect(console.cell(SHOWN, 1)).to_have_text("the source has ended", timeout=60000)
-    again = Session(gateway, "psu", [{"name": SHOWN, "unit": "V", "criteria": KEPT}])
+    again = Session(gateway, "psu", [{"name": SHOWN, "unit": "V", "criteria": KEPT, "limits": LIMITS}])
     again.publish(0, 77.0)
     expect(console.cell(SHOWN, 0)).to_have_text("77 V", timeout=60000)
     check("its next life is the same attribute", console.seen()[-1]["value"] == "77")
@@ -244,6 +246,33 @@ def many(gateway, console):
     return all_sessions
 
 
+# Rows of the plot that have the colour of alarms from end to end.
+ALARM_LINES = """() => {
+  const canvas = document.querySelector(".plot canvas");
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = getComputedStyle(document.documentElement).getPropertyValue("--error");
+  const wanted = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
+  probe.remove();
+  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const count = (y) => { let n = 0; for (let x = 0; x < width; x++) { n += wanted.every((one, nth) => data[4 * (y * width + x) + nth] === one) ? 1 : 0; } return n; };
+  return Array.from({ length: height }, (_, y) => count(y)).filter((n) => n > width / 2).length;
+}"""
+
+
+def limits(console):
+    print("limits in the plot")
+    console.visit(f"?a={SHOWN}")
+    expect(console.cell(SHOWN, 0)).to_have_text("77 V", timeout=30000)
+    plot = console.page.get_by_role("application")
+    expect(plot).to_have_attribute("aria-label", re.compile(r"Limits: .*warning up to -20, .*alarm from 150, .*largest possible 1000"))
+    until("the alarm limit is a line", lambda: console.page.evaluate(ALARM_LINES) == 1)
+    console.axe("limits")
+    console.page.get_by_role("checkbox", name="Limits").uncheck()
+    until("no limit is shown", lambda: console.page.evaluate(ALARM_LINES) == 0)
+    expect(plot).not_to_have_attribute("aria-label", re.compile("Limits"))
+    check("the address has it", "limits=no" in console.page.url)
+
+
 def looks(browser, site, console):
     print("looks")
     console.visit(f"?a={SHOWN}*lab/cam/1/image&show={SHOWN}")
@@ -294,6 +323,7 @@ def main():
         details(place, session, console)
         session = death(gateway, session, console)
         camera = arrays(place, gateway, console)
+        limits(console)
         looks(browser, site, console)
         attributes = many(gateway, console)
         check(f"no faults in the page: {console.faults}", console.faults == [])

@@ -77,6 +77,32 @@ def archive_and_live(place, console):
     check("it names its range", " from " in label)
 
 
+def highlights(console):
+    print("highlights")
+    page = console.page
+    page.locator("body").press("h")
+    expect(page.get_by_label("Highlight", exact=True)).to_be_focused()
+    page.keyboard.type("'record 159' 1599 RECORD nothing")
+    first, second, third = (page.locator(f".rows mark.light-{nth}") for nth in (1, 2, 3))
+    console.page.locator(".rows").evaluate("(box) => (box.scrollTop = box.scrollHeight)")
+    expect(first.last).to_have_text("record 159", timeout=30000)
+    check("the longest phrase wins", second.count() == 0 and first.count() == 10)
+    expect(third.first).to_have_text("record")
+    looks = [one.first.evaluate("(mark) => [getComputedStyle(mark).textDecorationStyle, getComputedStyle(mark).textDecorationColor].join()") for one in (first, third)]
+    check("highlights differ", len(set(looks)) == 2)
+    console.shows(1600)
+    check("the address has them", "highlight=" in page.url)
+    console.axe("highlights")
+    page.reload()
+    expect(page.get_by_role("group", name="Highlights").locator("mark")).to_have_text(["record 159", "1599", "RECORD", "nothing"], timeout=30000)
+    page.get_by_label("Highlight", exact=True).fill("")
+    expect(page.locator(".rows mark")).to_have_count(0, timeout=30000)
+    # As before, with the older records.
+    console.status("Live, following")
+    page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
+    console.shows(1600)
+
+
 def reading(place, console):
     print("reading while records come")
     page = console.page
@@ -318,6 +344,7 @@ def main():
         logins(browser, site)
         console = Console(browser, site, viewport={"width": 1400, "height": 900})
         archive_and_live(place, console)
+        highlights(console)
         reading(place, console)
         pausing(place, console)
         filters(place, console)

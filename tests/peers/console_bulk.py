@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
 """The console's view of bulk data in a real browser, beside real senders and receivers.
 
-Rights; rates and progress; who waits for whom; pause, resume and stop, also where the rules refuse; history, a transfer
-with its links and mentions; hostile names; keys; themes, a phone, no barriers (axe).
+Rights; rates and progress; who waits for whom; pause, resume and stop, also where the rules refuse; history with its
+older pages, a transfer with its links and mentions; hostile names; keys; themes, a phone, no barriers (axe).
 """
 
-import json
 import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 from console_page import Console, console_site
 from hub import check, until
 from playwright.sync_api import expect
 
-# With the label of a file, as programs send it, the length of the transfer is known.
-LABEL = json.dumps({"file": "run7/big.bin", "size": 60_000_000})
 HOSTILE = '<img src=x onerror="window.hit=1">'
 
 
@@ -74,7 +72,7 @@ def running(place, view, big, into):
     expect(page.get_by_text("No transfer matches.")).to_be_visible(timeout=30000)
     view.axe("nothing runs")
     receiver = place.start("bulk", "recv", "--stream", "files", "--flow", "data", "-o", str(into))
-    sender = place.start("bulk", "send", str(big), "--stream", "files", "--flow", "data", "--control", "corr", "--throttle", "1MB", "--parameter", LABEL)
+    sender = place.start("bulk", "send", str(big), "--stream", "files", "--flow", "data", "--control", "corr", "--throttle", "1MB", "--parameter", "uid://A002/X1")
     row = view.row("Senders", "files/data")
     expect(row.get_by_role("progressbar")).to_be_visible(timeout=60000)
     expect(row).to_contain_text("big.bin")
@@ -86,6 +84,8 @@ def running(place, view, big, into):
     until("it makes progress", lambda: bytes_of() > first)
     expect(view.row("Receivers", "files/data")).to_contain_text("shm")
     expect(view.row("History", "files/data")).to_contain_text("under way", timeout=30000)
+    expect(view.row("History", "files/data")).to_contain_text("big.bin")
+    expect(view.row("History", "files/data")).to_contain_text("of 60.0 MB")
     view.axe("a transfer runs")
     view.picture("runs")
     return sender, receiver
@@ -152,6 +152,7 @@ def history(place, view, small):
     rows.last.get_by_role("link").click()
     detail = page.get_by_role("complementary")
     expect(detail).to_contain_text("1000 (1.0 kB)")
+    expect(detail).to_contain_text("small.bin (1.0 kB)")
     expect(detail.get_by_role("link", name="Timeline at this time")).to_have_attribute("href", re.compile(r"/timeline\?from=.*&to=.*&at="))
     expect(detail).to_contain_text("None")
     transfer = page.evaluate("new URL(location.href).searchParams.get('transfer')")
@@ -171,7 +172,8 @@ def history(place, view, small):
     page.get_by_label("Outcome").select_option("")
     expect(rows).to_have_count(3, timeout=30000)
     page.locator("body").press("j")
-    expect(detail).to_contain_text("big.bin")
+    expect(detail).to_contain_text("big.bin (60.0 MB)")
+    expect(detail).to_contain_text("uid://A002/X1")
     page.keyboard.press("k")
     expect(detail).to_contain_text("1000 (1.0 kB)")
     page.keyboard.press("Escape")
@@ -183,6 +185,32 @@ def history(place, view, small):
     expect(detail).to_contain_text("The archive does not have this transfer", timeout=30000)
     # The browser names each answer that is no success.
     view.faults = [fault for fault in view.faults if "of-yesterday" not in fault]
+
+
+def older(place, view):
+    print("older transfers")
+    page = view.page
+    many = pathlib.Path(place.directory) / "many"
+    many.mkdir()
+    for nth in range(350):
+        (many / f"{nth:03}.bin").write_bytes(b"x")
+    receiver = place.start("bulk", "recv", "--stream", "crowd", "--flow", "data", "-o", str(many.with_name("kept")), stdout=subprocess.DEVNULL)
+    place.run("bulk", "send", *map(str, sorted(many.iterdir())), "--stream", "crowd", "--flow", "data", "--receivers", "1")
+    receiver.terminate()
+    view.visit("?stream=crow")
+    rows = view.part("History").locator("tbody tr")
+    expect(rows).to_have_count(300, timeout=60000)
+    expect(rows.first).to_contain_text("349.bin")
+    page.get_by_role("button", name="Show 300 older").click()
+    expect(rows).to_have_count(350, timeout=60000)
+    expect(rows.last).to_contain_text("000.bin")
+    expect(view.part("History").get_by_role("status").last).to_have_text("350 transfers, all of this choice")
+    expect(page.get_by_role("button", name="Show 300 older")).to_have_count(0)
+    # The newest page is asked for again; what is loaded stays.
+    place.start("bulk", "send", str(many / "000.bin"), "--stream", "crowd2", "--flow", "data", "--receivers", "0")
+    expect(rows).to_have_count(351, timeout=60000)
+    expect(rows.last).to_contain_text("000.bin")
+    view.axe("older transfers")
 
 
 def looks(browser, site, view):
@@ -220,6 +248,7 @@ def main():
         control(place, view, sender)
         place.run("access", "allow", "user:*", "query", "log/**", "--reason", "operators look")
         history(place, view, small)
+        older(place, view)
         looks(browser, site, view)
         check(f"no faults in the page: {view.faults}", view.faults == [])
     print("passed")

@@ -85,14 +85,17 @@ class Console:
 
 
 @contextlib.contextmanager
-def console_site(domain, *arguments):
-    """A hub whose logbook has the user zoe, and a browser: gives the place, the hub, the address and the browser."""
+def console_site(domain, *arguments, roles=False):
+    """A hub whose logbook has the user zoe, and a browser: gives the place, the hub, the address and the browser.
+
+    With `roles` the roles of the hub are processes below it.
+    """
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "node", "chromium"], check=True)
     if not (ROOT / "ui/node_modules/axe-core").is_dir():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=ROOT / "ui", check=True)
     place = Place(domain)
     try:
-        hub = place.up("--book-listen", "127.0.0.1:0", *arguments)
+        hub = place.up("--book-listen", "127.0.0.1:0", *arguments, roles=roles)
         book = until("the address", lambda: next(pathlib.Path(place.directory).rglob("book.json"), None))
         site = json.loads(book.read_text(encoding="utf-8"))["url"] + "/"
         place.run("book", "users", "add", "zoe", "--full-name", "Zoe Miller", "--admin", input=f"{PASSWORD}\n")

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""The console's settings in a real browser beside a real hub: account, users, groups, logbooks, rules, usage.
+"""The console's settings in a real browser beside a real hub: account, users, groups, logbooks, rules, usage, and the
+settings of the hub with the lines that set them.
 
 What the page changes is looked at in the hub itself. Callers without the right see neither parts nor data of others.
 """
 
+import contextlib
 import json
+import pathlib
 import re
 import sys
+import tempfile
 
 from console_page import PASSWORD, Console, console_site
 from hub import check
@@ -146,6 +150,24 @@ def rules(console):
     expect(page.get_by_text("There are no attachments.")).to_be_visible(timeout=30000)
 
 
+def hub_settings(console, file):
+    print("settings of the hub")
+    page = console.page
+    go(console, "Hub")
+    expect(page.get_by_text(f"The configuration of this hub is {file}")).to_be_visible(timeout=30000)
+    row = lambda part, name: page.get_by_role("region", name=part).get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True)).get_by_role("cell")
+    days = row("Retention", "Keep for")
+    expect(days).to_have_text(["365 days", "no limit", "line 2", "[collector]\nkeep_days = 365"])
+    expect(row("Retention", "Keep at most")).to_have_text(["no limit", "no limit", "default", "[collector]\nkeep_gb = 0"])
+    expect(row("Quotas", "Files of one user").first).to_have_text("2.5 GB")
+    quotas, routes = (page.get_by_role("region", name=name) for name in ("Quotas", "Routes"))
+    expect(quotas.get_by_role("group", name="quota.source")).to_have_text('[[quota.source]]\nnames = "CORR/*"\nrecords_per_s = 0')
+    expect(routes.get_by_role("group", name="route", exact=True)).to_contain_text('min_level = "Error"')
+    expect(routes.get_by_role("group", name="target.night")).to_contain_text(HOSTILE.replace('"', '\\"'))
+    expect(routes.get_by_text("line 8", exact=True)).to_be_visible()
+    check("the hub has what the page shows", next(one["value"] for one in read(console, "settings")["retention"] if one["name"] == "collector.keep_days") == 365)
+
+
 def others(browser, site):
     print("somebody else")
     console = enter(browser, site, "max")
@@ -153,6 +175,7 @@ def others(browser, site):
     expect(page.get_by_role("navigation", name="Parts of the settings").get_by_role("link")).to_have_text(["My account", "Logbooks"])
     page.goto(f"{site}settings?part=users")
     expect(page.get_by_text("Only administrators of the logbook see this.")).to_be_visible(timeout=30000)
+    check("the hub shows its settings to administrators alone", read(console, "settings")["status"] == 403)
     page.goto(f"{site}settings?part=books")
     expect(page.get_by_text("You may read this logbook, but not change it.")).to_be_visible(timeout=30000)
     check(f"no faults in the page: {console.faults}", console.faults == [])
@@ -162,7 +185,7 @@ def others(browser, site):
 def looks(browser, site, console):
     print("looks")
     page = console.page
-    for part in ("My account", "Users", "Groups", "Logbooks", "Access rules", "Usage"):
+    for part in ("My account", "Users", "Groups", "Logbooks", "Access rules", "Usage", "Hub"):
         go(console, part)
         expect(page.locator(".settings h1")).to_be_visible()
         page.wait_for_load_state("networkidle")
@@ -173,7 +196,7 @@ def looks(browser, site, console):
     expect(page.get_by_role("link", name="Users")).to_have_attribute("aria-current", "page")
     check("nothing of a name was run", page.evaluate("window.hit") is None)
     phone = enter(browser, site, "zoe", viewport={"width": 390, "height": 800}, has_touch=True)
-    for part in ("mine", "users", "groups", "books", "rules", "usage"):
+    for part in ("mine", "users", "groups", "books", "rules", "usage", "hub"):
         phone.page.goto(f"{site}settings?part={part}")
         expect(phone.page.locator(".settings nav")).to_be_visible(timeout=30000)
         phone.page.wait_for_load_state("networkidle")
@@ -181,13 +204,34 @@ def looks(browser, site, console):
     phone.context.close()
 
 
+CONFIGURATION = """\
+[collector]
+keep_days = 365
+[[quota.source]]
+names = "CORR/*"
+records_per_s = 0
+[book]
+user_gb = 2.5
+[[route]]
+min_level = "Error"
+to = ["night"]
+[target.night]
+file = "DIRECTORY/NAME"
+"""
+
+
 def main():
-    with console_site("settings") as (_, _, site, browser):
+    with tempfile.TemporaryDirectory(prefix="tampu-test-") as directory, contextlib.ExitStack() as stack:
+        file = pathlib.Path(directory) / "tampu.toml"
+        text = CONFIGURATION.replace("DIRECTORY", directory).replace("NAME", HOSTILE.replace('"', '\\"').replace("/", ""))
+        file.write_text(text, encoding="utf-8")
+        _, _, site, browser = stack.enter_context(console_site("settings", "--config", str(file)))
         console = enter(browser, site, "zoe", viewport={"width": 1400, "height": 900})
         account(console)
         users(console)
         books(console)
         rules(console)
+        hub_settings(console, file)
         others(browser, site)
         looks(browser, site, console)
         unexpected = [fault for fault in console.faults if "status of 4" not in fault]

@@ -48,6 +48,9 @@ export const TEXT = {
     modes: { engineer: "engineer", operator: "operator", scilog: "SciLog" },
     range: "Range",
     ranges: { "15m": "15 minutes", "1h": "1 hour", "6h": "6 hours", "1d": "1 day", "7d": "7 days", "": "all", other: "as in the filter" },
+    highlight: "Highlight",
+    highlightHint: "Words, or phrases in quotation marks; at most six. All records stay in the list.",
+    highlights: "Highlights",
     copyCommand: "Copy as command",
     copyLink: "Copy link",
     copied: "Copied",
@@ -149,6 +152,7 @@ export const TEXT = {
     ["x", "Without the source of the selected row"],
     ["c", "The records around the selected one, without the filter"],
     ["y", "Copy the selected record as text"],
+    ["h", "Go to the highlights"],
   ],
   keysOfAll: [
     ["u", "UTC, or local time"],

@@ -7,6 +7,8 @@ import { cellOf } from "../src/attribute/csv";
 import { coloursOf, extent, paint } from "../src/attribute/colours";
 import { matcherOf, namesOf, rowsOf, treeOf, type Attribute, type Config } from "../src/attribute/directory";
 import { causesOf, rivals, standing, type Facts } from "../src/attribute/doctor";
+import { limitsOf, linesOf } from "../src/attribute/lines";
+import { scaleWith } from "../src/attribute/plot";
 import { ageText, jsonNumber, numberText, valueText } from "../src/attribute/values";
 
 const config: Config = {
@@ -26,6 +28,19 @@ test("the address names attributes and elements", () => {
   const many = Array.from({ length: 100 }, (_, nth) => `a/b/c/${nth}`).join("*");
   assert.equal(choicesOf(many).length, MOST_CHOSEN);
   assert.equal(toggled(choicesOf(many), { name: "q/q/q/q" }).length, MOST_CHOSEN);
+});
+
+test("a plot has the limits of its attributes, and its axis those that are near", () => {
+  const limits = { min: null, max: 90, alarm_low: null, alarm_high: 50, warning_low: -5, warning_high: Number.NaN };
+  assert.deepEqual(limitsOf(limits).map(({ grade, words, value }) => [grade, words, value]), [["warning", "warning up to -5", -5], ["alarm", "alarm from 50", 50], ["range", "largest possible 90", 90]]);
+  const of = () => attribute("a/b/c/d", { config: { ...config, limits } });
+  const line = (all: boolean, type = "DevDouble") => linesOf([{ name: "a/b/c/d" }], () => ({ ...of(), type }), "unit", all)[0]?.line;
+  assert.equal(line(true)?.limits?.length, 3);
+  assert.equal(line(false)?.limits, undefined);
+  assert.equal(line(true, "DevBoolean")?.limits, undefined, "states have words, no limits");
+  assert.deepEqual(scaleWith(10, 30, [50, 90, -5, -11]), [-5, 50]);
+  assert.deepEqual(scaleWith(10, 10, [10.5, 12]), [10, 10.5]);
+  assert.deepEqual(scaleWith(0, 0, []), [0, 0]);
 });
 
 test("a tree has each part once, and its rows only where it is open", () => {

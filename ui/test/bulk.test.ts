@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { commandOf, fileOf, findingsOf, progressOf, Rates, receivingOf, sendingOf, type Running } from "../src/bulk/bulk";
+import { commandOf, findingsOf, joined, progressOf, Rates, receivingOf, sendingOf, withOlder, type Page, type Running } from "../src/bulk/bulk";
 import { durationOf } from "../src/bulk/span";
 import { quoted } from "../src/lib/words";
+import type { Transfer } from "../src/timeline/data";
 
 const peer = (source: string) => ({ source, incarnation: "i", address: "a" });
 const link = { receiver: peer("ARCHIVE"), status: "live", since: 1, transport: "tcp", protection: "none", behind: 0, acknowledged: 0, lost_bytes: 0, reconnects: 0, gave_up: null, refusal: null, cut: null, why: "" };
@@ -13,17 +14,31 @@ const running = (flow: object = {}, other: object = {}): Running => ({
   processes: [{ receiver: { stream: "s", source: "ARCHIVE", incarnation: "r", address: "a", refused: 0, flows: [{ ...received, ...other }] } }, { sender: { stream: "s", source: "CORR", incarnation: "c", flows: [{ ...sent, ...flow }] } }],
   unreadable: 0,
 });
+const transferOf = (id: string, more: Partial<Transfer> = {}): Transfer => ({ id, stream: "s", flow: "f", transfer: "1", source: "CORR", incarnation: "c", parameter: "", file: null, size: null, began: "", ended: null, outcome: "under_way", bytes: 0, seconds: 0, bytes_per_s: 0, receivers: 0, lost_bytes: 0, why: [], ...more });
 const found = (flow: object = {}, other: object = {}) => findingsOf(sendingOf(running(flow, other), []), receivingOf(running(flow, other))).map(({ grade, what, who, forWhom }) => `${grade} ${what} ${who} ${forWhom}`);
 
 test("a file under way has a progress", () => {
-  const transfer = { id: "", stream: "s", flow: "f", transfer: "3", source: "CORR", incarnation: "c", parameter: '{"file": "run7/dump.bin", "size": 200}', began: "", ended: null, outcome: "under_way", bytes: 0, seconds: 0, bytes_per_s: 0, receivers: 0, lost_bytes: 0, why: [] };
+  const transfer = transferOf("", { transfer: "3", file: "run7/dump.bin", size: 200 });
   const [flow] = sendingOf(running(), [transfer]);
   assert.deepEqual([flow?.name, flow?.size, flow && progressOf(flow)], ["run7/dump.bin", 200, 0.25]);
   const [other] = sendingOf(running({ transfer: 4 }), [transfer]);
   assert.equal(other && progressOf(other), undefined, "the transfer before says nothing");
-  for (const parameter of ["uid://A002/X1", "{", '{"file":1,"size":-1}', "{}"]) {
-    assert.deepEqual(fileOf(parameter), {}, parameter);
-  }
+  const [stream] = sendingOf(running(), [transferOf("", { transfer: "3" })]);
+  assert.deepEqual([stream?.name, stream?.size, stream && progressOf(stream)], [undefined, undefined, undefined], "a transfer that is no file");
+});
+
+test("older transfers stay while newer ones come, unless some are missing between", () => {
+  const page = (ids: string, next: string | null): Page => ({ transfers: [...ids].map((id) => transferOf(id, { ended: id === "r" ? null : "2026" })), next, complete: true, left_out: 0 });
+  const ids = (past: { transfers: { id: string }[] }) => past.transfers.map(({ id }) => id).join("");
+  const first = joined(undefined, page("rcb", "after b"));
+  assert.deepEqual([ids(first), first.next], ["rcb", "after b"]);
+  const two = withOlder(first, page("ba", "after a"));
+  assert.deepEqual([ids(two), two.next], ["rcba", "after a"]);
+  const later = joined(two, page("edc", "after c"));
+  assert.deepEqual([ids(later), later.next], ["edcba", "after a"], "the running one has ended");
+  const far = joined(later, page("zyx", "after x"));
+  assert.deepEqual([ids(far), far.next], ["zyx", "after x"]);
+  assert.deepEqual([ids(joined(far, page("z", null)))], ["z"], "removed by the retention");
 });
 
 test("nobody waits for somebody who works at the usual pace", () => {

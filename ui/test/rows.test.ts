@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { harmlessCell, fileOf, lossText } from "../src/log/formats";
-import { marked, oneLine, wholeText } from "../src/log/display";
+import { lightsOf, marked, oneLine, wholeText } from "../src/log/display";
 import { idOf, idText, indexOf, lossRow, merged, ordered, recordRow, type Row } from "../src/log/rows";
 import type { LogRecord } from "tampu";
 
@@ -62,6 +62,10 @@ test("nothing in a text hides, reorders or breaks a line", () => {
   assert.equal(oneLine("a\u202eb\u0000c\nd\u200be"), "a\\u{202e}b\\u{0}c⏎d\\u{200b}e");
   assert.equal(wholeText("a\n\tb\u001b[31m"), "a\n\tb\\u{1b}[31m");
   assert.equal(oneLine("x".repeat(2000)).length, 1001);
+  const parts = marked("RF lock lost, lock", ["lock"], ["lock lost", "rf", "gone"]);
+  assert.deepEqual(parts.map(({ text, hit, light }) => [text, hit, light]), [["RF", true, 1], [" ", false, undefined], ["lock lost", true, 0], [", ", false, undefined], ["lock", true, undefined]]);
+  assert.deepEqual(lightsOf("rf 'lock lost'  rf a b c d e"), ["rf", "lock lost", "a", "b", "c", "d"]);
+  assert.deepEqual([lightsOf("'it is"), lightsOf("  "), marked("ab", [], ["", "b"]).length], [["it is"], [], 2]);
   assert.deepEqual(marked("a lock (x)", ["LOCK", "(x)"]).filter(({ hit }) => hit).map(({ text }) => text), ["lock", "(x)"]);
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { cleaned, linesOf, wordsOf } from "../src/settings/fields";
+import { isSet, settingText, tableText, valueText } from "../src/settings/hub";
 
 test("fields are read as lists", () => {
   assert.deepEqual(wordsOf(" read, write;query\nset "), ["read", "write", "query", "set"]);
@@ -13,4 +14,14 @@ test("attributes go without members that say nothing", () => {
     { name: "Author", kind: "text", required: true },
     { name: "Type", kind: "options", options: ["a", "b"] },
   ]);
+});
+
+test("settings of the hub are texts for people, and lines of its configuration", () => {
+  const text = (name: string, value: unknown) => valueText(name, value);
+  assert.deepEqual([text("collector.keep_days", 0), text("collector.keep_days", 365), text("collector.keep_at_least_days", 0), text("book.user_gb", 2.5), text("collector.keep_gb", 3)], ["no limit", "365 days", "0 days", "2.5 GB", "3 GiB"]);
+  assert.deepEqual([text("events.history", true), text("events.keep", []), text("events.keep", ["a/*", "b\u202e"])], ["yes", "none", "a/*, b\\u{202e}"]);
+  assert.equal(settingText({ name: "events.keep", value: ["a/\"*", "\u202e"], default: [] }), '[events]\nkeep = ["a/\\"*", "\\u202e"]');
+  assert.equal(tableText({ name: "quota.source", value: { names: "CORR/*", records_per_s: 0 } }), '[[quota.source]]\nnames = "CORR/*"\nrecords_per_s = 0');
+  assert.equal(tableText({ name: "target.the night.x", value: { file: "/n" } }), '[target."the night.x"]\nfile = "/n"');
+  assert.deepEqual([isSet({ name: "a", value: 1, default: 1, line: 3 }), isSet({ name: "a", value: 1, default: 1, line: null })], [true, false]);
 });

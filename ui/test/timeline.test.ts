@@ -104,7 +104,7 @@ test("each level of a bar can be seen", () => {
 });
 
 test("transfers that overlap have rows of their own, and near entries are one sign", () => {
-  const transfer = (id: string) => ({ id, stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", began: "", ended: null, outcome: "complete", bytes: 1, seconds: 1, bytes_per_s: 1, receivers: 1, lost_bytes: 0, why: [] });
+  const transfer = (id: string) => ({ id, stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: "", ended: null, outcome: "complete", bytes: 1, seconds: 1, bytes_per_s: 1, receivers: 1, lost_bytes: 0, why: [] });
   const bars = [{ from: AT, to: AT + 50n * SECOND, transfer: transfer("a") }, { from: AT + 40n * SECOND, transfer: transfer("b") }, { from: AT + 60n * SECOND, to: AT + 70n * SECOND, transfer: transfer("c") }];
   assert.deepEqual(boxesOf(bars, range, 1000, AT + 90n * SECOND, 3).map(({ left, width, row }) => [left, width, row]), [[0, 500, 0], [400, 500, 1], [600, 100, 0]]);
   const entry = (seconds: number) => ({ at: AT + BigInt(seconds) * SECOND, book: "b", id: seconds, by: "", title: "" });
@@ -121,7 +121,7 @@ test("a summary names what is in sight, and runs nothing", () => {
     since: time(0), until: time(100), missing: [],
     log: { start: time(0), every_ns: "50000000000", bins: 2, total: 5, levels: { Error: [2, 3] }, complete: true },
     events: [{ name, unit: "K", decimated: false, every_ns: "1", points: [], values: [reading(10, 4.5, "4.5", "alarm")], marks: [], count: 1, complete: true }],
-    transfers: [{ id: "i.1.s#f", stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", began: time(5), ended: time(9), outcome: "incomplete", bytes: 1000, seconds: 4, bytes_per_s: 1, receivers: 1, lost_bytes: 500, why: [] }],
+    transfers: [{ id: "i.1.s#f", stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: time(5), ended: time(9), outcome: "incomplete", bytes: 1000, seconds: 4, bytes_per_s: 1, receivers: 1, lost_bytes: 500, why: [] }],
     entries: [{ book: "Shift log", id: 7, date: time(30), by: "zoe", title: "[click](javascript:x)" }],
   };
   const text = summaryOf(timelineOf(answer), range, AT + 20n * SECOND, "--min-level Error `x`", "http://h/timeline?from=1");

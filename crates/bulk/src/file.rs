@@ -113,6 +113,20 @@ impl FileLabel {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
+    /// Returns a parameter of about `most` characters. The label of a file stays whole except for the sender's text in
+    /// it, so that its name and size can be read.
+    pub fn shorten(parameter: &str, most: usize) -> String {
+        let first = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+        match FileLabel::parse(parameter.as_bytes()) {
+            Ok(Some(label)) if parameter.chars().count() > most => {
+                let text = first(&label.parameter, most);
+                String::from_utf8(FileLabel { parameter: text, ..label }.encode()).unwrap_or_default()
+            }
+            Ok(Some(_)) => parameter.to_owned(),
+            Ok(None) | Err(_) => first(parameter, most),
+        }
+    }
+
     /// Decodes a parameter. `Ok(None)` means that the transfer is not a file; an error, that it is a file with invalid
     /// fields.
     pub fn parse(parameter: &[u8]) -> Result<Option<FileLabel>, BadLabel> {
@@ -152,6 +166,21 @@ mod tests {
         assert_eq!((directories.collect::<Vec<_>>(), own), (vec!["a", "b"], "c.bin"));
         let name = FileName::new("c.bin").unwrap();
         assert_eq!((name.split().0.count(), name.split().1), (0, "c.bin"));
+    }
+
+    #[test]
+    fn a_shortened_label_still_names_its_file() {
+        let (name, text) = ("d/".repeat(300) + "dump", "ü\"".repeat(400));
+        let label = FileLabel {
+            parameter: text.clone(),
+            ..FileLabel::parse(format!("{{\"file\":\"{name}\",\"size\":7}}").as_bytes()).unwrap().unwrap()
+        };
+        let short = FileLabel::shorten(&String::from_utf8(label.encode()).unwrap(), 500);
+        let read = FileLabel::parse(short.as_bytes()).unwrap().unwrap();
+        assert_eq!((read.file.as_str(), read.size, read.parameter.chars().count()), (name.as_str(), Some(7), 500));
+        assert!(text.starts_with(&read.parameter));
+        assert_eq!(FileLabel::shorten("{\"file\":\"a\"}", 5), "{\"file\":\"a\"}");
+        assert_eq!(FileLabel::shorten(&"é".repeat(9), 5), "é".repeat(5));
     }
 
     #[test]

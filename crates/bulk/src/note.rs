@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{name::Name, state::Report};
+use crate::{file::FileLabel, name::Name, state::Report};
 
 /// Longest note in bytes.
 pub const NOTE_LIMIT: usize = 256 << 10;
@@ -39,7 +39,7 @@ impl TransferNote<'_> {
         }
         let mut note = serde_json::to_value(self).unwrap_or_default();
         note["shortened"] = Value::Bool(true);
-        note["parameter"] = self.parameter.chars().take(PARAMETER_KEPT).collect::<String>().into();
+        note["parameter"] = FileLabel::shorten(&self.parameter, PARAMETER_KEPT).into();
         let deliveries =
             note.pointer_mut("/report/deliveries").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
         let (mut deliveries, whole): (Vec<Value>, Vec<Value>) =

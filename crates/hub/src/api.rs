@@ -83,6 +83,7 @@ pub mod purge;
 pub mod push;
 mod registrations;
 pub mod searches;
+pub mod settings;
 pub mod signatures;
 mod site;
 pub mod staging;

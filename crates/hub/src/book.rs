@@ -41,6 +41,7 @@ use tampu_tls::ServerCertificate;
 use crate::{
     api::{self, OnBus, call::principal_of, push::Pushes, staging::Staging},
     certificates::{Https, name_for},
+    config::shown::ShownSettings,
     console::Console,
     gateway::websocket::WebGateway,
     http::{
@@ -110,6 +111,8 @@ pub struct Book {
 pub struct Given<'a> {
     /// The section `[book]` of the configuration.
     pub settings: &'a BookSettings,
+    /// Routes, quotas and retention of the hub, for its administrators.
+    pub hub_settings: ShownSettings,
     /// The section `[mail]` and the directory of its queue, if the logbook sends mail.
     pub mail: Option<(&'a MailSettings, PathBuf)>,
     /// The domain's name.
@@ -230,6 +233,7 @@ impl Book {
             people: people.clone(),
             authenticator: authenticator.clone(),
             settings: settings.clone(),
+            hub_settings: given.hub_settings,
             space: of_api,
             // A file that is as long as files may be has room among those that wait.
             staging: Staging::start(settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20))

@@ -45,6 +45,8 @@ pub use error::ConfigError;
 
 mod check;
 pub mod error;
+pub mod lines;
+pub mod shown;
 
 /// A role of a hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -161,6 +163,9 @@ pub struct Config {
     /// The configuration file, if there is one. Its log settings can be read again.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// The lines of the settings in the file.
+    #[serde(skip)]
+    pub lines: lines::SettingLines,
     /// Routes of live records, in order.
     pub route: Vec<RouteSettings>,
     /// Targets of the routes, by name.
@@ -299,6 +304,7 @@ impl Default for Config {
             logger: Vec::new(),
             log_flags: LogPatch::default(),
             file: None,
+            lines: lines::SettingLines::new(),
             roles: Role::USUAL.to_vec(),
             in_process: false,
             sandbox: SandboxMode::default(),
@@ -395,7 +401,8 @@ impl Config {
     pub fn from_file(path: &Path) -> Result<Config, ConfigError> {
         let text =
             fs::read_to_string(path).map_err(|error| ConfigError::File { path: path.to_owned(), why: error.to_string() })?;
-        let config = Config { file: Some(path.to_owned()), ..Config::parse(&text, path)? };
+        let (file, lines) = (Some(path.to_owned()), lines::lines_of(&text));
+        let config = Config { file, lines, ..Config::parse(&text, path)? };
         config.check_secrets(path)?;
         Ok(config)
     }

@@ -21,6 +21,15 @@ export interface Line {
   isDiscrete: boolean;
   /** Words of a value, if it has some. */
   words?: (value: number) => string | undefined;
+  /** Limits of the values, as the attribute is configured. */
+  limits?: readonly Limit[];
+}
+
+/** A limit of the values of an attribute. */
+export interface Limit {
+  grade: "alarm" | "warning" | "range";
+  words: string;
+  value: number;
 }
 
 export interface Look {
@@ -67,6 +76,51 @@ function triangle(context: CanvasRenderingContext2D, x: number, y: number, size:
   context.closePath();
 }
 
+/** Colours and dashes of limits. */
+const LIMITS: Record<Limit["grade"], { colour: string; dash: readonly number[] }> = {
+  alarm: { colour: "--error", dash: [] },
+  warning: { colour: "--warning", dash: [6, 4] },
+  range: { colour: "--dim", dash: [2, 4] },
+};
+
+/** Room of the words of a limit, in pixels. */
+const LIMIT_WORDS = 11;
+
+/** The scale of these values: it also has the limits that are not farther from them than they are from each other. */
+export function scaleWith(least: number, largest: number, limits: readonly number[]): [number, number] {
+  const span = largest - least || Math.abs(largest) / 10 || 1;
+  const near = limits.filter((limit) => limit >= least - span && limit <= largest + span);
+  return [Math.min(least, ...near), Math.max(largest, ...near)];
+}
+
+function drawLimits(plot: uPlot, lines: readonly Line[]): void {
+  const { ctx: context, bbox } = plot;
+  const ratio = devicePixelRatio;
+  const several = lines.filter(({ limits }) => limits && limits.length > 0).length > 1;
+  context.font = `${LIMIT_WORDS * ratio}px sans-serif`;
+  context.textAlign = "right";
+  context.textBaseline = "bottom";
+  context.lineWidth = ratio;
+  lines.forEach((line) => {
+    for (const { grade, words, value } of line.limits ?? []) {
+      // In the middle of a pixel, so that the line is sharp.
+      const y = Math.floor(plot.valToPos(value, line.scale, true)) + 0.5;
+      if (y >= bbox.top && y <= bbox.top + bbox.height) {
+        const look = LIMITS[grade];
+        context.strokeStyle = context.fillStyle = colour(look.colour);
+        context.setLineDash(look.dash.map((length) => length * ratio));
+        context.beginPath();
+        context.moveTo(bbox.left, y);
+        context.lineTo(bbox.left + bbox.width, y);
+        context.stroke();
+        const room = y - bbox.top < LIMIT_WORDS * ratio * 1.5 ? LIMIT_WORDS * ratio * 1.2 : 0;
+        context.fillText(several ? `${line.label}: ${words}` : words, bbox.left + bbox.width - 4 * ratio, y + room - ratio, bbox.width);
+      }
+    }
+  });
+  context.setLineDash([]);
+}
+
 function drawOver(plot: uPlot, over: Over, lines: readonly Line[]): void {
   const { ctx: context, bbox } = plot;
   const ratio = devicePixelRatio;
@@ -74,6 +128,7 @@ function drawOver(plot: uPlot, over: Over, lines: readonly Line[]): void {
   context.beginPath();
   context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   context.clip();
+  drawLimits(plot, lines);
   over.spans.forEach((spans, nth) => {
     context.strokeStyle = colourOf(nth);
     for (const { from, to, mark } of spans) {
@@ -141,6 +196,15 @@ function timeWords(zone: Zone): uPlot.Axis.DynamicValues {
 /** Distances of the words of the axis of time, s. */
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600];
 
+/** The range of an axis that has limits. Other axes have uPlot's own. */
+function rangeOf(lines: readonly Line[], scale: string): uPlot.Scale {
+  const limits = lines.filter((line) => line.scale === scale).flatMap((line) => (line.limits ?? []).map(({ value }) => value));
+  // Without a value there is no range.
+  const range = (_plot: uPlot, least: number | null, largest: number | null): uPlot.Range.MinMax =>
+    least === null || largest === null ? [null, null] : uPlot.rangeNum(...scaleWith(least, largest, limits), 0.1, true);
+  return limits.length > 0 ? { range: range as uPlot.Range.Function } : {};
+}
+
 /** Makes the plot of these lines. */
 export function plotOf(
   target: HTMLElement,
@@ -180,7 +244,7 @@ export function plotOf(
             return [from / 1000, to / 1000];
           },
         },
-        ...Object.fromEntries(scales.map((scale) => [scale, look.logarithmic.has(scale) ? { distr: 3 as const, log: 10 as const } : {}])),
+        ...Object.fromEntries(scales.map((scale) => [scale, look.logarithmic.has(scale) ? { distr: 3 as const, log: 10 as const } : rangeOf(lines, scale)])),
       },
       series: [
         {},

@@ -85,19 +85,6 @@ export interface Receiving extends ReceivedFlow {
   incarnation: string;
 }
 
-/** Name and size of a file that is sent, from the parameter of its transfer. */
-export function fileOf(parameter: string): { name?: string; size?: number } {
-  if (!parameter.startsWith("{")) {
-    return {};
-  }
-  try {
-    const { file, size } = JSON.parse(parameter) as { file?: unknown; size?: unknown };
-    return { ...(typeof file === "string" ? { name: file } : {}), ...(typeof size === "number" && size >= 0 ? { size } : {}) };
-  } catch {
-    return {};
-  }
-}
-
 const byName = (one: { key: string }, other: { key: string }) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0);
 
 /** The flows of all senders, by name; with the files of the transfers under way. */
@@ -106,7 +93,7 @@ export function sendingOf(running: Running, past: readonly Transfer[]): Sending[
     (sender?.flows ?? []).map((flow) => {
       const known = past.find((one) => one.incarnation === sender?.incarnation && one.stream === sender.stream && one.flow === flow.flow && one.transfer === String(flow.transfer));
       const { stream = "", source = "", incarnation = "" } = sender ?? {};
-      return { ...flow, key: `${stream}#${flow.flow} ${incarnation}`, stream, source, incarnation, ...(known ? fileOf(known.parameter) : {}) };
+      return { ...flow, key: `${stream}#${flow.flow} ${incarnation}`, stream, source, incarnation, ...(typeof known?.file === "string" ? { name: known.file } : {}), ...(typeof known?.size === "number" ? { size: known.size } : {}) };
     }),
   );
   return distinct(sending);
@@ -174,6 +161,42 @@ export function findingsOf(sending: readonly Sending[], receiving: readonly Rece
   }
   const grades = ["fail", "warn", "note"];
   return found.toSorted((one, other) => grades.indexOf(one.grade) - grades.indexOf(other.grade) || other.seconds - one.seconds);
+}
+
+/** A page of transfers, as the API has it. */
+export interface Page {
+  transfers: Transfer[];
+  next: string | null;
+  complete: boolean;
+  left_out: number;
+}
+
+/** Transfers of the past: the newest page, which is asked for again and again, and older pages behind it. */
+export interface Past {
+  transfers: Transfer[];
+  /** Place of the next older page; null at the end. */
+  next: string | null;
+  leftOut: number;
+  /** False if a search ran out of time; it goes on with the next page. */
+  complete: boolean;
+}
+
+/**
+ * Joins the newest page with what is loaded already. Transfers that newer ones have pushed out of the page stay. If
+ * the page no longer touches them, some are missing between, and the list begins anew.
+ */
+export function joined(before: Past | undefined, page: Page): Past {
+  const { transfers, next, left_out: leftOut, complete } = page;
+  const fresh = new Set(transfers.map(({ id }) => id));
+  const rest = before?.transfers.filter((one) => !fresh.has(one.id) && one.ended !== null) ?? [];
+  const touches = before !== undefined && next !== null && before.transfers.some((one) => one.ended !== null && fresh.has(one.id));
+  return touches ? { transfers: [...transfers, ...rest], next: before.next, leftOut, complete: before.complete } : { transfers, next, leftOut, complete };
+}
+
+/** Adds an older page. */
+export function withOlder(before: Past, page: Page): Past {
+  const have = new Set(before.transfers.map(({ id }) => id));
+  return { ...before, transfers: [...before.transfers, ...page.transfers.filter(({ id }) => !have.has(id))], next: page.next, complete: page.complete };
 }
 
 /** Progress of a flow, 0 to 1, if the length is known. */

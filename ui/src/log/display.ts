@@ -1,4 +1,5 @@
 /** Texts of records as a page may show them: nothing in a text can hide, reorder or imitate anything. */
+import { Unclosed, wordsOf } from "../lib/words";
 
 /** Control characters, line ends, and signs that reorder or hide text. */
 // eslint-disable-next-line no-control-regex
@@ -29,12 +30,43 @@ export function wholeText(text: string): string {
   return text.replace(HIDDEN, (sign) => (sign === "\n" || sign === "\t" ? sign : shown(sign)));
 }
 
-/** Cuts a text into parts with and without the words that are looked for. */
-export function marked(text: string, words: readonly string[]): { text: string; hit: boolean }[] {
-  const wanted = words.filter((word) => word !== "");
+/** A part of a text: with a word of the filter, with a highlight, or with neither. */
+export interface Part {
+  text: string;
+  hit: boolean;
+  /** Place of the highlight in the list; it has a colour and a line of its own. */
+  light?: number;
+}
+
+/** Cuts a text into parts with and without the words that are looked for, and those that are highlighted. */
+export function marked(text: string, words: readonly string[], lights: readonly string[] = []): Part[] {
+  // The longest first: a word that is a part of another does not hide it.
+  const wanted = [...lights, ...words].filter((word) => word !== "").toSorted((one, other) => other.length - one.length);
   if (wanted.length === 0) {
     return [{ text, hit: false }];
   }
   const escaped = wanted.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  return text.split(new RegExp(`(${escaped.join("|")})`, "gi")).map((part, nth) => ({ text: part, hit: nth % 2 === 1 })).filter((part) => part.text !== "");
+  const parts = text.split(new RegExp(`(${escaped.join("|")})`, "gi"));
+  return parts.flatMap((part, nth): Part[] => {
+    const light = lights.findIndex((word) => word.toLowerCase() === part.toLowerCase());
+    return part === "" ? [] : [{ text: part, hit: nth % 2 === 1, ...(nth % 2 === 1 && light >= 0 ? { light } : {}) }];
+  });
+}
+
+/** Highlights that a page can tell apart. */
+export const MOST_LIGHTS = 6;
+
+/** The words and phrases of the field of highlights; an open quotation goes to its end. */
+export function lightsOf(line: string): string[] {
+  const words = (): string[] => {
+    try {
+      return wordsOf(line);
+    } catch (why) {
+      if (why instanceof Unclosed) {
+        return [line.replace(/["'\\]/g, "")];
+      }
+      throw why;
+    }
+  };
+  return [...new Set(words().map((word) => word.trim()).filter((word) => word !== ""))].slice(0, MOST_LIGHTS);
 }

@@ -10,6 +10,7 @@ import { type LogItem, type TopicSubscription } from "tampu";
 import { connection } from "../lib/connection.svelte";
 import { nowNanos, timeText, type Nanos } from "../lib/time";
 import { count, page, type Asked } from "./archive";
+import { SECOND, Tally } from "./tally";
 import { indexOf, lossRow, merged, ordered, recordRow, type Place, type Row } from "./rows";
 
 /** Rows that the window keeps. */
@@ -48,6 +49,9 @@ export class LogFeed {
   /** True if a search ended early. */
   incomplete = $state(false);
 
+  /** Counts of what comes live, for the histogram. */
+  readonly tally = new Tally();
+
   private asked: Asked = { query: {} };
   private subscription: TopicSubscription<LogItem> | undefined;
   private pending: Row[] = [];
@@ -64,6 +68,7 @@ export class LogFeed {
   /** Shows other records: the end of the archive and live ones, or the first ones of the past from a time on. */
   async start(asked: Asked, from?: Nanos): Promise<void> {
     this.stop();
+    this.tally.end();
     this.asked = asked;
     this.rows = [];
     this.state = "loading";
@@ -247,6 +252,7 @@ export class LogFeed {
     clearTimeout(this.flusher);
     this.flusher = undefined;
     this.pending = [];
+    this.tally.end();
     this.state = "past";
     this.newestShown = false;
   }
@@ -262,7 +268,10 @@ export class LogFeed {
     const [oldest, newest] = [this.rows[0]?.time, this.rows.at(-1)?.time];
     const near = (newest ?? nowNanos()) - SLACK;
     const floor = oldest ?? this.asked.since;
-    const since = floor !== undefined && floor > near ? floor : near;
+    // From a whole second on, so that the records of each second are counted once.
+    const whole = (near / SECOND) * SECOND;
+    const since = floor !== undefined && floor > whole ? floor : whole;
+    this.tally.begin(Number(floor !== undefined && floor > whole && floor !== this.asked.since ? since / SECOND + 1n : since / SECOND));
     const subscription = session.logs({ query: this.asked.query, since: timeText(since, "utc") });
     this.subscription = subscription;
     void this.follow(subscription, this.ends.signal);
@@ -293,6 +302,7 @@ export class LogFeed {
 
   private put(item: LogItem): void {
     if (item.kind === "record") {
+      this.tally.add(item.record.time, item.record.level);
       this.pending.push(recordRow(item.record));
     } else if (item.kind === "gap" && !item.gap.filled) {
       const { from, to, why } = item.gap;

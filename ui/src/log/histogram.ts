@@ -2,29 +2,12 @@
 import type { Nanos } from "../lib/time";
 import { count, type Asked } from "./archive";
 import type { LevelName } from "./filter";
+import { SECOND, type Bar, type Histogram } from "./tally";
 
-const SECOND = 1_000_000_000n;
 /** Lengths of a bar, seconds. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400, 172_800, 604_800, 2_592_000, 31_536_000];
 /** Most bars. */
 const BARS = 120;
-
-export interface Bar {
-  from: Nanos;
-  counts: Partial<Record<LevelName, number>>;
-  total: number;
-}
-
-export interface Histogram {
-  from: Nanos;
-  to: Nanos;
-  every: Nanos;
-  bars: Bar[];
-  total: number;
-  /** Most records of a bar. */
-  highest: number;
-  complete: boolean;
-}
 
 function stepOf(span: Nanos): number {
   const seconds = Number(span / SECOND);

@@ -2,6 +2,7 @@
 import { read, send } from "../lib/api";
 import type { AttributeDef, Right } from "../book/api";
 import { cleaned } from "./fields";
+import type { HubSettings } from "./hub";
 
 export const RIGHTS: readonly Right[] = ["read", "write", "edit-own", "edit-any", "admin"];
 export const KINDS: readonly AttributeDef["kind"][] = ["text", "options", "multiple", "radio", "boolean", "numeric", "date", "datetime", "userlist", "userlists", "tags"];
@@ -113,5 +114,6 @@ export const api = {
   rules: () => read<Rules>("access"),
   addRule: (rule: { effect: string; who: string; may: string[]; what: string; why: string | null }) => send<Rule>("POST", "access/rules", rule),
   dropRule: (line: number) => send<void>("DELETE", `access/rules/${line}`),
+  hubSettings: () => read<HubSettings>("settings"),
   usage: () => read<Usage>("usage"),
 };

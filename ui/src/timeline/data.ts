@@ -12,6 +12,9 @@ export interface Transfer {
   source: string;
   incarnation: string;
   parameter: string;
+  /** Name and size in bytes of the file, if the transfer is one. */
+  file: string | null;
+  size: number | null;
   began: string;
   ended: string | null;
   outcome: string;

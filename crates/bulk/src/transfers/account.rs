@@ -6,11 +6,11 @@ use serde::Deserialize;
 use tampu_types::{Incarnation, Time};
 
 use super::transfer::{Outcome, ReceiverOutcome, Transfer};
-use crate::{Name, note::NOTE_LIMIT};
+use crate::{Name, file::FileLabel, note::NOTE_LIMIT};
 
 /// Running transfers that an account follows; the oldest is dropped first.
 pub const REMEMBERED: usize = 1000;
-/// Characters of a parameter that are kept.
+/// Characters of a parameter that are kept; of a file's label, of the text in it.
 const PARAMETER_KEPT: usize = 500;
 /// Receivers of one transfer whose failure reasons are kept.
 const REASONS_KEPT: usize = 16;
@@ -126,7 +126,7 @@ impl Account {
             source: sender.source.to_owned(),
             incarnation,
             host: sender.host.to_owned(),
-            parameter: note.parameter.chars().take(PARAMETER_KEPT).collect(),
+            parameter: FileLabel::shorten(&note.parameter, PARAMETER_KEPT),
             began: at,
             ended: None,
             outcome: Outcome::UnderWay,

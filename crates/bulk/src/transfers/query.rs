@@ -37,7 +37,7 @@ pub struct TransferQuery {
     /// Pattern of the senders' hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Text that occurs in the parameter, without regard to case.
+    /// Text that occurs in the parameter, without regard to case; of a file, in its name or the sender's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
     /// State or result.
@@ -79,7 +79,14 @@ impl TransferQuery {
             && like(&self.source, &one.source)
             && like(&self.host, &one.host)
             && (self.receiver.is_none() || one.deliveries.iter().any(|delivery| like(&self.receiver, &delivery.source)))
-            && self.parameter.as_ref().is_none_or(|text| one.parameter.to_lowercase().contains(&text.to_lowercase()))
+            && self.parameter.as_ref().is_none_or(|text| occurs(text, one))
             && self.id.as_ref().is_none_or(|id| *id == one.id())
     }
+}
+
+/// Returns true if a text occurs in the parameter of a transfer, or in the name of its file.
+fn occurs(text: &str, one: &Transfer) -> bool {
+    let text = text.to_lowercase();
+    let (file, own) = one.file_and_text();
+    own.to_lowercase().contains(&text) || file.is_some_and(|label| label.file.as_str().to_lowercase().contains(&text))
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tampu_types::{Incarnation, Time};
 
-use crate::Name;
+use crate::{Name, file::FileLabel};
 
 /// State or result of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub struct Transfer {
     /// Host of the sender: the proved name, or the own name for a sender beside the account; else empty.
     #[serde(default)]
     pub host: String,
-    /// First 500 characters of the parameter given to `start`.
+    /// First 500 characters of the parameter given to `start`. The label of a file is whole but for its text.
     pub parameter: String,
     /// Time (UTC) of the sender's report of the begin. If the account missed it: the end, less the duration.
     pub began: Time,
@@ -105,6 +105,17 @@ impl Transfer {
     /// Returns its id, `INCARNATION.NUMBER.STREAM#FLOW`.
     pub fn id(&self) -> String {
         format!("{}.{}.{}#{}", self.incarnation, self.transfer, self.stream, self.flow)
+    }
+
+    /// Returns the label of the file, if it is one, and the sender's text.
+    pub fn file_and_text(&self) -> (Option<FileLabel>, String) {
+        match FileLabel::parse(self.parameter.as_bytes()) {
+            Ok(Some(mut label)) => {
+                let text = std::mem::take(&mut label.parameter);
+                (Some(label), text)
+            }
+            Ok(None) | Err(_) => (None, self.parameter.clone()),
+        }
     }
 
     /// Returns true while it is running.

@@ -310,6 +310,7 @@ fn a_distributor_gives_a_file_to_all_behind_it_and_the_hub_knows_of_each_transfe
         (&told["outcome"], &told["bytes"], &told["parameter"]),
         (&"complete".into(), &3_000_000.into(), &"uid://A/X2".into())
     );
+    assert_eq!((&told["file"], &told["size"]), (&"big".into(), &3_000_000.into()), "{told}");
     let shown = site.tampu(&["bulk", "stat", "--past"]).ok().out;
     assert!(
         shown.starts_with("20") && shown.contains("s#data  1  complete") && shown.contains("far#data  1  complete"),
@@ -321,4 +322,7 @@ fn a_distributor_gives_a_file_to_all_behind_it_and_the_hub_knows_of_each_transfe
     let behind = history(&site, "far", 1).remove(0);
     let told = (&behind["outcome"], &behind["receivers"], &behind["parameter"], &behind["source"]);
     assert_eq!(told, (&"complete".into(), &2.into(), &"uid://A/X2".into(), &"tampu-bulk-relay".into()), "{behind}");
+    assert_eq!((&behind["file"], &behind["size"]), (&"big".into(), &3_000_000.into()), "{behind}");
+    let found = site.tampu(&["bulk", "history", "--parameter", "BI", "--json"]).ok().json();
+    assert_eq!(found.iter().filter(|one| one["file"] == "big").count(), 2, "{found:?}");
 }

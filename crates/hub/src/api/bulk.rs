@@ -39,7 +39,7 @@ pub const ROUTES: &[Route] = &[
             ("source", "string", "pattern of senders"),
             ("receiver", "string", "pattern of receivers"),
             ("host", "string", "pattern of the senders' hosts"),
-            ("parameter", "string", "text that occurs in the parameter"),
+            ("parameter", "string", "text that occurs in the sender's text or the name of the file"),
             ("outcome", "string", "under_way, complete, incomplete or broken_off"),
             SINCE,
             UNTIL,
@@ -109,7 +109,12 @@ pub(in crate::api) struct ShownTransfer {
     incarnation: String,
     /// Host of the sender.
     host: String,
+    /// The sender's text.
     parameter: String,
+    /// Name of the file, if the transfer is one.
+    file: Option<String>,
+    /// Size of the file in bytes, if its sender knew it.
+    size: Option<u64>,
     began: String,
     ended: Option<String>,
     /// under_way, complete, incomplete or broken_off.
@@ -136,6 +141,7 @@ impl ShownTransfer {
             status: one.status,
         };
         let has_ended = one.seconds > 0.0;
+        let (file, parameter) = one.file_and_text();
         ShownTransfer {
             id: one.id(),
             stream: one.stream.to_string(),
@@ -144,7 +150,9 @@ impl ShownTransfer {
             source: one.source,
             incarnation: one.incarnation.to_string(),
             host: one.host,
-            parameter: one.parameter,
+            parameter,
+            size: file.as_ref().and_then(|label| label.size),
+            file: file.map(|label| label.file.into()),
             began: one.began.to_rfc3339(),
             ended: one.ended.map(Time::to_rfc3339),
             outcome: one.outcome.name().to_owned(),

@@ -31,6 +31,7 @@ use super::{bus_place::OnBus, checking::Checking, preview::Previews, push::Pushe
 use crate::{
     book::{look_counter::LookCounter, settings::BookSettings},
     clock::now,
+    config::shown::ShownSettings,
     gateway::websocket::WebGateway,
     http::{
         admission::WorkKind,
@@ -92,6 +93,8 @@ pub struct Api {
     pub authenticator: Arc<Authenticator>,
     /// The section `[book]` of the configuration.
     pub settings: BookSettings,
+    /// Routes, quotas and retention of the hub.
+    pub hub_settings: ShownSettings,
     /// The space that uploads leave free.
     pub space: FreeSpace,
     /// Uploaded files that no entry has yet.

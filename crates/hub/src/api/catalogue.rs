@@ -8,7 +8,7 @@ use super::{
     access, attachments, book_config, books, bulk,
     call::{GET, Route},
     capabilities, check, drafts, entries, event, feeds, gateway, links, log, mail, naming, notify, pdf, people, purge,
-    registrations, searches, signatures, site, templates, timeline,
+    registrations, searches, settings, signatures, site, templates, timeline,
 };
 use crate::http::{
     body::ResponseBody,
@@ -49,6 +49,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         templates::ROUTES,
         check::ROUTES,
         access::ROUTES,
+        settings::ROUTES,
         mail::ROUTES,
         notify::ROUTES,
         gateway::ROUTES,
@@ -67,7 +68,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
 /// Returns true for a path of the console, whose routes `spec/console-api.md` describes. The others are the logbook's.
 pub fn is_of_console(path: &str) -> bool {
     let first = path.split('/').nth(1).unwrap_or_default();
-    ["log", "event", "bulk", "site", "timeline", "mentions", "capabilities"].contains(&first)
+    ["log", "event", "bulk", "site", "timeline", "mentions", "capabilities", "settings"].contains(&first)
 }
 
 /// Looks a route up by its method and its path below [`BASE`].

@@ -11,7 +11,7 @@ use crate::{
     api::OnBus,
     book::{self, Book},
     certificates::Https,
-    config::{Config, Role},
+    config::{Config, Role, shown::ShownSettings},
     rules::Rules,
 };
 
@@ -51,6 +51,7 @@ pub(super) fn start_book(
 ) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
+        hub_settings: ShownSettings::of(config),
         mail: config.mail.host.is_some().then(|| (&config.mail, config.mail_dir())),
         domain: config.domain.as_str(),
         directory: config.book_dir(),

@@ -32,7 +32,7 @@ use tampu_bus::QosPatch;
 use tampu_log::logger::config::{LogFile, LogPatch};
 
 use crate::{
-    config::Config,
+    config::{Config, lines::SettingLines},
     part::HubPart,
     reread::{ChangingSettings, OwnFiles},
 };
@@ -53,9 +53,10 @@ pub struct Handover {
     /// True if a cgroup limits the memory of the process.
     pub in_cgroup: bool,
     config: Config,
-    // The configuration leaves these two out, because no file has them.
+    // The configuration leaves these out, because no file has them.
     log_flags: LogPatch,
     file: Option<PathBuf>,
+    lines: SettingLines,
 }
 
 impl Handover {
@@ -74,12 +75,14 @@ impl Handover {
             config: own,
             log_flags: config.log_flags.clone(),
             file: config.file.clone(),
+            lines: config.lines.clone(),
         }
     }
 
     /// Returns the configuration as the supervisor has it.
     pub fn config(&self) -> Config {
-        Config { log_flags: self.log_flags.clone(), file: self.file.clone(), ..self.config.clone() }
+        let (log_flags, file, lines) = (self.log_flags.clone(), self.file.clone(), self.lines.clone());
+        Config { log_flags, file, lines, ..self.config.clone() }
     }
 
     pub(super) fn config_mut(&mut self) -> &mut Config {
@@ -276,6 +279,7 @@ mod tests {
     use tampu_types::Level;
 
     use super::*;
+    use crate::config::lines::lines_of;
 
     #[test]
     fn a_role_gets_the_configuration_as_the_supervisor_has_it() {
@@ -283,6 +287,7 @@ mod tests {
         let text: String = sample.lines().map(|line| format!("{}\n", line.strip_prefix("#: ").unwrap_or(line))).collect();
         let mut config = Config::parse(&text, Path::new("t.toml")).unwrap();
         config.file = Some("/etc/tampu.toml".into());
+        config.lines = lines_of(&text);
         config.log_flags.local = Some(Threshold::From(Level::Alert));
         let (ours, theirs) = UnixStream::pair().unwrap();
         let sent = Handover::new(&config, HubPart::Book, "hub", true, false);

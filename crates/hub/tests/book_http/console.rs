@@ -1,7 +1,10 @@
 //! The routes of the console, each answer held against the document: a hub that keeps logs.
 
 use serde_json::{Value, json};
-use tampu_hub::api::catalogue::{is_of_console, routes};
+use tampu_hub::{
+    api::catalogue::{is_of_console, routes},
+    config::lines::lines_of,
+};
 
 use crate::{
     checked::Checked,
@@ -57,10 +60,32 @@ fn every_route_of_the_console_does_what_the_document_says() {
     assert_eq!(get("/mentions/counts?to=run:7&to=run:8").json()[1], json!({ "to": "run:8", "entries": 0 }));
     assert!(get("/timeline").json()["log"]["total"].as_u64() >= Some(2));
 
+    let settings = get("/settings").json();
+    assert_eq!((&settings["collects"], &settings["retention"][0]["name"]), (&json!(true), &json!("collector.keep_days")));
+
     let used = all.used.into_inner();
     let missing: Vec<_> = routes().filter(|route| is_of_console(route.path)).map(|route| route.id).collect();
     let missing: Vec<_> = missing.into_iter().filter(|id| !used.contains(id)).collect();
     assert!(missing.is_empty(), "not asked for: {missing:?}");
+}
+
+#[test]
+fn settings_are_shown_to_administrators_with_the_lines_that_set_them() {
+    let text = "[collector]\nkeep_days = 365\n\n[book]\nuser_gb = 2.5\n";
+    let site = Site::configured(|config| {
+        config.collector.keep_days = 365;
+        config.book.user_gb = 2.5;
+        (config.file, config.lines) = (Some("/etc/tampu.toml".into()), lines_of(text));
+    });
+    let shown = site.owner().get("/settings").json();
+    let setting = |of: &str, name: &str| shown[of].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    let [days, bytes] = [setting("retention", "collector.keep_days"), setting("quotas", "book.user_gb")];
+    assert_eq!(days, json!({ "name": "collector.keep_days", "value": 365, "default": 0, "line": 2 }));
+    assert_eq!((&bytes["value"], &bytes["line"]), (&json!(2.5), &json!(5)));
+    assert_eq!(setting("quotas", "book.site_gb")["line"], json!(null));
+    assert_eq!((&shown["file"], &shown["collects"]), (&json!("/etc/tampu.toml"), &json!(false)));
+    site.user(json!({ "login": "zoe" })).get("/settings").is(403);
+    site.anybody().get("/settings").is(401);
 }
 
 #[test]

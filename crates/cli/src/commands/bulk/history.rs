@@ -52,7 +52,7 @@ pub struct History {
     /// Only from this host
     #[arg(long, value_name = "PATTERN")]
     host: Option<String>,
-    /// Only with this text in the parameter
+    /// Only with this text in the parameter or the name of the file
     #[arg(long, value_name = "TEXT")]
     parameter: Option<String>,
     /// Only with this state or result: under_way, complete, incomplete or broken_off
@@ -124,15 +124,26 @@ pub fn show(context: &Context, participant: &Participant, query: TransferQuery, 
 /// Writes transfers, one a line. Names are chosen by other processes.
 fn write_all<'a>(transfers: impl Iterator<Item = &'a Transfer>, json: bool, out: &mut impl Write) -> Outcome {
     for one in transfers {
+        let (file, text) = one.file_and_text();
         if json {
             let mut object = json!(one);
             object["id"] = json!(one.id());
+            object["parameter"] = json!(text);
+            if let Some(label) = file {
+                object["file"] = json!(label.file);
+                object["size"] = json!(label.size);
+            }
             written(writeln!(out, "{}", time_text::json_line(&object, "a transfer")?))?;
             continue;
         }
+        let named = match &file {
+            Some(label) if text.is_empty() => label.file.to_string(),
+            Some(label) => format!("{}  {text}", label.file),
+            None => text,
+        };
         let why = if one.why.is_empty() { String::new() } else { format!("  {}", one.why.join("; ")) };
         let line = format!(
-            "{}  {}#{}  {}  {:<10}  {:>10}  {:>10}/s  {}  {}{why}",
+            "{}  {}#{}  {}  {:<10}  {:>10}  {:>10}/s  {}  {named}{why}",
             time_text::local(one.began),
             one.stream,
             one.flow,
@@ -141,7 +152,6 @@ fn write_all<'a>(transfers: impl Iterator<Item = &'a Transfer>, json: bool, out:
             DecimalBytes(one.bytes).to_string(),
             DecimalBytes(one.bytes_per_s as u64).to_string(),
             one.source,
-            one.parameter,
         );
         print_line(out, &line)?;
     }

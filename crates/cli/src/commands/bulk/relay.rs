@@ -8,7 +8,6 @@ use tampu_bulk::{
     Distributor, Name, asking,
     directory::{self, Teller, TransferNote},
     distributor::{self, Passed, Through},
-    file::FileLabel,
     receiver::{FlowSettings, Identity},
     sender::SendFlow,
     settings::{Bulk, Direction, default_flow},
@@ -117,15 +116,7 @@ impl Relay {
 /// Reports a relayed transfer to the hub, like any transfer.
 fn tell(teller: &Teller, passed: &Passed<'_>) {
     let (stream, flow) = (passed.flow.stream(), passed.flow.name());
-    let parameter = said(passed.parameter);
+    let parameter = String::from_utf8_lossy(passed.parameter).into_owned();
     // A missing account shows as a gap in the numbers; the transfer itself is not delayed for it.
     let _ = teller.tell(&TransferNote { stream, flow, transfer: passed.transfer, parameter, report: passed.report });
-}
-
-/// Returns the text that the sender of a file added to its name, or the parameter itself.
-fn said(parameter: &[u8]) -> String {
-    match FileLabel::parse(parameter) {
-        Ok(Some(label)) => label.parameter,
-        Ok(None) | Err(_) => String::from_utf8_lossy(parameter).into_owned(),
-    }
 }

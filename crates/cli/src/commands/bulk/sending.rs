@@ -83,25 +83,25 @@ impl Way<'_> {
         let mut source = self.open(offer)?;
         let started = self.flow.start(&source.label).map_err(|error| self.not_begun(error))?;
         let began = Instant::now();
-        self.tell(started.transfer, None);
+        self.tell(started.transfer, &source.label, None);
         self.watch.on(Now { name: offer.shown(), total: source.size, runs: true });
         let went = self.stream(&mut source, &started);
         self.watch.on(Now::default());
         // A transfer without all of its announced data does not end in order.
         if let Err(NotSent::Io(error)) = went {
-            self.give_up(began, &error.to_string());
+            self.give_up(began, &source.label, &error.to_string());
             return Err(error.into());
         }
         if let Err(NotSent::Send(error @ SendError::Cancelled { .. })) = &went {
             self.note_stop(error);
             // A pipe has no announced length: its data ends here, in order.
             if source.size.is_some() {
-                self.give_up(began, STOPPED);
+                self.give_up(began, &source.label, STOPPED);
                 return Err(io::Error::other(STOPPED).into());
             }
         }
-        let report = self.flow.stop().inspect_err(|error| self.give_up(began, &error.to_string()))?;
-        self.tell(started.transfer, Some(&report));
+        let report = self.flow.stop().inspect_err(|error| self.give_up(began, &source.label, &error.to_string()))?;
+        self.tell(started.transfer, &source.label, Some(&report));
         let why = match went {
             Ok(()) if report.complete() => None,
             Ok(()) => Some(reasons(&report)),
@@ -227,15 +227,17 @@ impl Way<'_> {
     }
 
     /// Aborts the transfer under way, and reports it.
-    fn give_up(&self, began: Instant, why: &str) {
+    fn give_up(&self, began: Instant, label: &[u8], why: &str) {
         let report = Report::given_up(&self.flow.state(), began.elapsed().as_secs_f64(), why);
         self.flow.reset();
-        self.tell(report.transfer, Some(&report));
+        self.tell(report.transfer, label, Some(&report));
     }
 
-    fn tell(&self, transfer: u64, report: Option<&Report>) {
+    /// Reports a transfer to the hub. The label has the name and the size of a file.
+    fn tell(&self, transfer: u64, label: &[u8], report: Option<&Report>) {
         let (stream, flow) = (self.flow.stream(), self.flow.name());
-        let note = TransferNote { stream, flow, transfer, parameter: self.parameter.to_owned(), report };
+        let parameter = String::from_utf8_lossy(label).into_owned();
+        let note = TransferNote { stream, flow, transfer, parameter, report };
         // A missing account shows as a gap in the numbers; the transfer itself is not delayed for it.
         let _ = self.teller.tell(&note);
     }
