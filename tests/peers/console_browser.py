@@ -289,6 +289,22 @@ def restart(place, hub, console, port):
     return hub
 
 
+def counting(place, console):
+    print("a histogram that counts live records itself")
+    page = console.page
+    page.evaluate("() => { const { send } = WebSocket.prototype; window.asked = 0; WebSocket.prototype.send = function (data) { window.asked += new TextDecoder().decode(data).includes('log/stat') ? 1 : 0; send.call(this, data); }; }")
+    console.filter("--process counted")
+    console.status("Live, following")
+    send(place, "counted", numbered(0, 5))
+    total = lambda: int(page.locator(".histogram svg").get_attribute("aria-label").split()[0])
+    until("the first ones are counted", lambda: total() == 5, 60)
+    before = page.evaluate("window.asked")
+    for turn in range(1, 7):
+        send(place, "counted", numbered(5 * turn, 5 * turn + 5))
+        until("each record is counted once", lambda turn=turn: total() == 5 * turn + 5, 60)
+    check("without a question for each", page.evaluate("window.asked") - before < 6)
+
+
 def slow(place, console):
     print("a slow browser")
     page = console.page
@@ -355,6 +371,7 @@ def main():
         site_view(place, console)
         check(f"no faults in the page: {console.faults}", console.faults == [])
         hub = restart(place, hub, console, port)
+        counting(place, console)
         slow(place, console)
     print("passed")
 

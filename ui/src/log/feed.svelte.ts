@@ -15,6 +15,11 @@ import { indexOf, lossRow, merged, ordered, recordRow, type Place, type Row } fr
 
 /** Rows that the window keeps. */
 export const WINDOW = 50_000;
+/**
+ * Rows that it keeps while it follows the end. Older ones come back from the archive as somebody scrolls up. At 100 000
+ * records a second rows that stay longer make the browser's pauses for its memory longer than a picture may take.
+ */
+const FOLLOWED = 10_000;
 /** Rows of a page. */
 const PAGE = 1000;
 /** Time between two pictures of live rows, ms. */
@@ -322,8 +327,8 @@ export class LogFeed {
       this.pending = [];
       const { since } = this.asked;
       let rows = merged(this.rows, since === undefined ? fresh : fresh.filter((row) => row.time >= since));
-      if (!this.reading && rows.length > WINDOW) {
-        rows = rows.slice(-WINDOW);
+      if (!this.reading && rows.length > FOLLOWED) {
+        rows = rows.slice(-FOLLOWED);
         this.oldestShown = false;
       }
       this.rows = rows;

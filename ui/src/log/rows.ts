@@ -44,8 +44,25 @@ function orderText(id: RecordId): string {
 /** Counts rows, so that each has a key of its own in the page. */
 let keys = 0;
 
+/** A record's row. Most are never compared with another of the same time, so the text of their id is made when it is asked for. */
+class RecordRow {
+  readonly kind = "record";
+  readonly key = keys++;
+  readonly time: bigint;
+  private text: string | undefined;
+
+  constructor(readonly record: LogRecord) {
+    this.time = record.time;
+  }
+
+  get id(): string {
+    this.text ??= this.record.id ? orderText(this.record.id) : "";
+    return this.text;
+  }
+}
+
 export function recordRow(record: LogRecord): Row {
-  return { kind: "record", key: keys++, time: record.time, id: record.id ? orderText(record.id) : "", record };
+  return new RecordRow(record);
 }
 
 export function lossRow(loss: Loss, time: bigint): Row {
@@ -99,5 +116,5 @@ export function merged(rows: Row[], more: Row[]): Row[] {
 /** Orders rows, and leaves out the second one of an id. */
 export function ordered(rows: Row[]): Row[] {
   const sorted = rows.toSorted(compare);
-  return sorted.filter((row, nth) => nth === 0 || row.id === "" || compare(row, sorted[nth - 1] as Row) !== 0);
+  return sorted.filter((row, nth) => nth === 0 || compare(row, sorted[nth - 1] as Row) !== 0 || row.id === "");
 }
