@@ -204,7 +204,7 @@ impl Handler for Forward {
         self.next += data.bytes.len() as u64;
         let mut block = self.flow.block(data.bytes.len());
         block.copy_from_slice(data.bytes);
-        self.flow.send_piece(block.freeze(), data.end_of_block).map_err(given_up)
+        self.flow.pass_on(block.freeze(), data.end_of_block, data.more).map_err(given_up)
     }
 
     fn stop(&mut self, end: &End) -> Result<(), CallbackError> {

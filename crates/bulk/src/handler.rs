@@ -65,6 +65,8 @@ pub struct Data<'a> {
     pub offset: u64,
     /// True if a block of the sender ends here.
     pub end_of_block: bool,
+    /// True if the next piece, or the end of the transfer, is at hand already. A handler may put off work until then.
+    pub more: bool,
 }
 
 /// The end of a transfer.

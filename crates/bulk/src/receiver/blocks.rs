@@ -25,7 +25,7 @@ impl<H: Handler> Blocks<H> {
     }
 
     fn flush(&mut self, transfer: u64, end_of_block: bool) -> Result<(), CallbackError> {
-        let data = Data { transfer, bytes: &self.held, offset: self.begins, end_of_block };
+        let data = Data { transfer, bytes: &self.held, offset: self.begins, end_of_block, more: false };
         let result = self.inner.data(&data);
         self.held.clear();
         result
@@ -119,7 +119,7 @@ mod tests {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let mut blocks = Blocks::new(5, Keep(kept.clone()));
         let mut put = |offset, bytes: &[u8], end_of_block| {
-            blocks.data(&Data { transfer: 1, bytes, offset, end_of_block }).unwrap();
+            blocks.data(&Data { transfer: 1, bytes, offset, end_of_block, more: false }).unwrap();
         };
         put(0, b"ab", false);
         put(2, b"c", true);

@@ -224,6 +224,7 @@ fn admit<'a>(
     let resumed = flow.phase() == Phase::Data;
     let (sequence, offset) = flow.position();
     flow.ack_frames = if room > 0 { u64::from(room / ROOM_A_DATAGRAM / DATAGRAM_ACKS) } else { u64::MAX };
+    flow.more = false;
     // In shared memory the sender sees the receiver's position.
     flow.ack_every = match transport {
         Transport::Shm => u64::MAX,
@@ -422,6 +423,7 @@ impl Tenant<'_> {
                     if !self.is_mine() {
                         return "the sender has connected again".to_owned();
                     }
+                    flow.more = reader.is_data_ahead();
                     let result = flow.frame(&header, reader.payload(), &mut answers);
                     drop(flow);
                     match line.answer(&mut answers) {

@@ -152,6 +152,8 @@ pub(crate) struct ReceivedFlow {
     pub ack_every: u64,
     /// Number of frames after which an acknowledgement is due, however short they are.
     pub ack_frames: u64,
+    /// True if the frame after the present one is here already, and goes on with the data or ends it.
+    pub more: bool,
     pub sender: Option<Peer>,
     /// Latest waiting times from the sender.
     patience: Option<Patience>,
@@ -176,6 +178,7 @@ impl ReceivedFlow {
             acknowledged_at: Instant::now(),
             ack_every: 1 << 20,
             ack_frames: u64::MAX,
+            more: false,
             sender: None,
             patience: None,
             session: 0,
@@ -397,7 +400,7 @@ impl ReceivedFlow {
         transfer.bytes += bytes.len() as u64;
         self.gauges.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let end_of_block = header.has(crate::frame::END);
-        let data = Data { transfer: header.transfer, bytes, offset: header.offset + skip, end_of_block };
+        let data = Data { transfer: header.transfer, bytes, offset: header.offset + skip, end_of_block, more: self.more };
         self.call(header, answers, |handler| handler.data(&data));
     }
 

@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_full_queue_holds_its_filler_and_a_gone_taker_ends_it() {
         let (mut filler, stream) = queue(10);
-        let data = |bytes: &'static [u8]| Data { transfer: 1, bytes, offset: 0, end_of_block: true };
+        let data = |bytes: &'static [u8]| Data { transfer: 1, bytes, offset: 0, end_of_block: true, more: false };
         filler.data(&data(b"more than ten bytes")).unwrap();
         let worker = std::thread::spawn(move || {
             let second = filler.data(&data(b"abc"));
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_left_is_taken_after_the_filler_is_gone() {
         let (mut filler, stream) = queue(10);
-        filler.data(&Data { transfer: 1, bytes: b"x", offset: 7, end_of_block: false }).unwrap();
+        filler.data(&Data { transfer: 1, bytes: b"x", offset: 7, end_of_block: false, more: false }).unwrap();
         drop(filler);
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(stream.poll_next(&mut context), Poll::Ready(Some(Item::Data { offset: 7, .. }))));

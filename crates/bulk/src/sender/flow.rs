@@ -114,6 +114,7 @@ impl Flow {
             start: 0,
             unlooked: 0,
             unwritten: 0,
+            more: false,
             checked: settings.checked,
             ring: None,
             ring_from: 0,
@@ -252,7 +253,7 @@ impl Flow {
             link.start(header.transfer, header.sequence);
         }
         let framed = Framed::new(header, Bytes::copy_from_slice(parameter), core.checked);
-        core = call.push(core, framed)?;
+        core = call.push(core, framed, false)?;
         if inner.settings.acknowledge != Acknowledge::Never {
             core = call.acknowledged(core, header.sequence)?;
         }
@@ -303,6 +304,22 @@ impl Flow {
     /// for the limit of the rate, it asks about every 50 ms if it goes on. If not, it returns [`SendError::Cancelled`], and
     /// the rest of the part is not sent.
     pub fn send_piece_while(&self, block: Bytes, end_of_block: bool, goes_on: &mut dyn FnMut() -> bool) -> Result<(), SendError> {
+        self.send_frames(block, end_of_block, false, goes_on)
+    }
+
+    /// Passes a part of a block on, as [`Flow::send_piece`] does. With `more`, the next call is about to follow, and the part
+    /// may be written with what that brings.
+    pub(crate) fn pass_on(&self, block: Bytes, end_of_block: bool, more: bool) -> Result<(), SendError> {
+        self.send_frames(block, end_of_block, more, &mut || true)
+    }
+
+    fn send_frames(
+        &self,
+        block: Bytes,
+        end_of_block: bool,
+        more: bool,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), SendError> {
         let inner = &self.inner;
         let call = Call::begin(inner);
         let mut core = inner.core.lock();
@@ -317,7 +334,7 @@ impl Flow {
             header.flags |= if ask || header.sequence % ASK_EVERY == 0 { ASK } else { 0 };
             header.flags &= if end_of_block { !0 } else { !END };
             let framed = Framed::new(header, rest.split_to(taken), core.checked);
-            core = call.push(core, framed)?;
+            core = call.push(core, framed, more && last && !ask)?;
             core.rate.add(taken, Instant::now());
             let now = Instant::now();
             let pause = core.throttle.sent(taken, now);
@@ -353,7 +370,7 @@ impl Flow {
         let mut core = self.inner.core.lock();
         if let Some(header) = core.numbering.lose(next_offset)? {
             let lost = Lost { next_sequence: header.sequence + 1, next_offset, cause };
-            drop(call.push(core, Framed::new(header, lost.encode().into(), true))?);
+            drop(call.push(core, Framed::new(header, lost.encode().into(), true), false)?);
         }
         Ok(())
     }
@@ -366,7 +383,7 @@ impl Flow {
             let header = core.numbering.reset();
             core.cancelled = false;
             // A closed sender has already ended the transfer.
-            drop(call.push(core, Framed::new(header, Bytes::new(), false)));
+            drop(call.push(core, Framed::new(header, Bytes::new(), false), false));
         }
     }
 
@@ -377,7 +394,7 @@ impl Flow {
         let mut core = inner.core.lock();
         let header = core.numbering.stop()?;
         core.cancelled = false;
-        core = call.push(core, Framed::new(header, Bytes::new(), false))?;
+        core = call.push(core, Framed::new(header, Bytes::new(), false), false)?;
         if inner.settings.acknowledge != Acknowledge::Never {
             core = call.acknowledged(core, header.sequence)?;
         }

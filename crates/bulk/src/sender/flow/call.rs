@@ -26,6 +26,8 @@ const SHORT_PAUSE: Duration = Duration::from_millis(10);
 const LOOK_EVERY: usize = 256 << 10;
 /// Bytes of short datagrams that are joined for a system call.
 const DATAGRAMS_AT_ONCE: usize = 60_000;
+/// Bytes of frames that are joined for a system call while the next one is at hand. They stay in a processor's cache.
+const FRAMES_AT_ONCE: usize = 256 << 10;
 
 /// Answers if a call that waits for a pause or a rate goes on waiting.
 pub(super) type GoesOn<'a> = &'a mut dyn FnMut() -> bool;
@@ -43,15 +45,18 @@ impl<'a> Call<'a> {
         Call { inner, _one: one }
     }
 
-    /// Adds a frame: waits for room, writes, and waits until the fastest receiver has taken it.
+    /// Adds a frame: waits for room, writes, and waits until the fastest receiver has taken it. With `more`, the caller has
+    /// the next frame at hand, and several are written together.
     pub(super) fn push(
         &self,
         mut core: MutexGuard<'a, FlowCore>,
         mut framed: Framed,
+        more: bool,
     ) -> Result<MutexGuard<'a, FlowCore>, SendError> {
         let (length, sequence) = (framed.bytes.len(), framed.header.sequence);
         // More of the block follows: one call of the kernel sends many short datagrams. A throttled flow has time for single ones.
-        let waits = framed.is_data() && !framed.header.has(END) && core.throttle.rate().is_none();
+        let may_wait = framed.is_data() && core.throttle.rate().is_none();
+        let continues = !framed.header.has(END);
         let wire = framed.wire_len();
         let has_room = |core: &FlowCore| core.window.has_room(length);
         if !has_room(&core) {
@@ -66,7 +71,9 @@ impl<'a> Call<'a> {
         core.push(framed);
         core.unlooked += length;
         core.unwritten += wire;
-        if waits && core.unwritten < DATAGRAMS_AT_ONCE && core.goes_as_datagrams() {
+        core.more = may_wait && more && core.unwritten < FRAMES_AT_ONCE;
+        let joins = may_wait && continues && core.unwritten < DATAGRAMS_AT_ONCE && core.goes_as_datagrams();
+        if core.more || joins {
             return Ok(core);
         }
         core.write();
@@ -283,11 +290,79 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         let mut core = self.inner.core.lock();
         core.caller = false;
-        let unsent = core.has_unsent() || core.unwritten > 0;
+        // The next call is about to write. If it does not come, the worker writes at its next turn.
+        let unsent = !core.more && (core.has_unsent() || core.unwritten > 0);
         drop(core);
         if unsent {
             self.inner.wake();
             self.inner.changed.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        Name, Receiver, Sender,
+        handler::{CallbackError, Data, End, Handler, Start},
+        message::Transport,
+        receiver::{FlowSettings, Identity, ReceiverSettings},
+        sender::SendFlow,
+    };
+
+    struct Count(mpsc::Sender<usize>);
+
+    impl Handler for Count {
+        fn start(&mut self, _: &Start<'_>) -> Result<u64, CallbackError> {
+            Ok(0)
+        }
+
+        fn data(&mut self, data: &Data<'_>) -> Result<(), CallbackError> {
+            self.0.send(data.bytes.len()).map_err(|_| CallbackError::failed("nobody counts"))
+        }
+
+        fn stop(&mut self, _: &End) -> Result<(), CallbackError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn frames_are_joined_while_the_next_one_is_at_hand_and_none_stays_behind() {
+        let (told, came) = mpsc::channel();
+        let name = Name::new("flow").unwrap();
+        let flows: Vec<(FlowSettings, Box<dyn Handler>)> = vec![(FlowSettings::new(name.clone()), Box::new(Count(told)))];
+        let place = ReceiverSettings::default();
+        let receiver = Receiver::open(Identity::alone("lab", "receiver"), name.clone(), place, flows).unwrap();
+        let settings = SendFlow { transport: Some(Transport::Tcp), ..SendFlow::new(name.clone()) };
+        let sender = Sender::open(Identity::alone("lab", "sender"), name.clone(), vec![settings]).unwrap();
+        sender.connect(&receiver.target()).unwrap();
+        let flow = sender.flow(&name).unwrap();
+        assert!(flow.wait_for(1, Duration::from_secs(60)));
+        flow.start(b"").unwrap();
+        let unwritten = || flow.inner.core.lock().unwritten;
+        let pass_on = |length, more| {
+            flow.pass_on(Bytes::from(vec![1; length]), true, more).unwrap();
+            unwritten()
+        };
+        // The worker of the flow writes what waits at its turn, so not every frame is seen waiting.
+        let mut waited = 0;
+        for _ in 0..100 {
+            waited += usize::from(pass_on(1000, true) > 0);
+            assert_eq!(pass_on(1000, false), 0, "the second one is written with it");
+        }
+        assert!(waited > 0);
+        assert_eq!(pass_on(FRAMES_AT_ONCE, true), 0, "so many bytes wait for nothing");
+        // The next one does not come.
+        pass_on(1000, true);
+        let mut left = 201_000 + FRAMES_AT_ONCE;
+        while left > 0 {
+            left -= came.recv_timeout(Duration::from_secs(60)).expect("all of it arrives");
+        }
+        assert!(flow.stop().unwrap().complete());
     }
 }

@@ -50,6 +50,8 @@ pub(in crate::sender) struct FlowCore {
     pub(in crate::sender) unlooked: usize,
     /// Bytes of accepted frames that no receiver was sent yet.
     pub(in crate::sender) unwritten: usize,
+    /// True if they wait for the next frame, which the caller has at hand.
+    pub(in crate::sender) more: bool,
     /// True if one of the ends wants checksums.
     pub(in crate::sender) checked: bool,
     /// Memory that readers on this host share, if any.

@@ -46,7 +46,7 @@ impl FlowCore {
     }
 
     pub(super) fn write(&mut self) {
-        self.unwritten = 0;
+        (self.unwritten, self.more) = (0, false);
         if let Some(group) = &mut self.group {
             group.send(&self.window, &mut self.links);
         }
