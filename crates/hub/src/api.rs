@@ -66,6 +66,7 @@ pub mod drafts;
 pub mod entries;
 mod event;
 mod feeds;
+mod forms;
 mod gateway;
 pub mod input;
 mod links;

@@ -42,7 +42,7 @@ const VIEWS: &[&str] = &include!("../../../ui/dist/views.rs");
 const HASHED: &str = "assets/";
 
 /// The content security policy of the page. The scripts make elements of templates by one named policy.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; \
     form-action 'self'; frame-ancestors 'self'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
 
 /// The console as a service: everything that no other service has.

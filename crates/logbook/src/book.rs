@@ -164,6 +164,23 @@ pub enum Invalid {
     Purge(String),
 }
 
+impl Invalid {
+    /// Returns the name of the attribute that is invalid.
+    pub fn attribute(&self) -> Option<&str> {
+        match self {
+            Invalid::AttributeName(name)
+            | Invalid::Twice(name)
+            | Invalid::Missing(name)
+            | Invalid::NoOption { name, .. }
+            | Invalid::NoValue { name, .. }
+            | Invalid::Single(name)
+            | Invalid::Line(name)
+            | Invalid::Locked(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// An attribute of an entry: a name and its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryAttribute {

@@ -8,6 +8,8 @@ export class Problem extends Error {
     readonly type: string,
     detail: string,
     readonly wayOut: string,
+    /** The part of the request, as `body attributes Author`. */
+    readonly place = "",
   ) {
     super(detail);
   }
@@ -51,8 +53,8 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
   const init = { method, headers, ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }), ...(signal ? { signal } : {}) };
   const response = await fetch(new URL(`api/v1/${path}`, BASE), init);
   if (!response.ok) {
-    const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string };
-    throw new Problem(response.status, said.type ?? "", said.detail ?? `${response.status} ${response.statusText}`, said.way_out ?? "");
+    const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string; place?: string };
+    throw new Problem(response.status, said.type ?? "", said.detail ?? `${response.status} ${response.statusText}`, said.way_out ?? "", said.place);
   }
   return response;
 }
@@ -70,8 +72,8 @@ export async function read<T>(path: string, parameters: Record<string, string | 
 }
 
 /** Sends a change, or a file. `revision` is that of the thing which was read: without it any is changed. */
-export async function send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, revision?: string): Promise<T> {
-  const response = await request(method, path, body, undefined, revision === undefined ? {} : { "If-Match": revision });
+export async function send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, revision?: string, signal?: AbortSignal): Promise<T> {
+  const response = await request(method, path, body, signal, revision === undefined ? {} : { "If-Match": revision });
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 

@@ -19,18 +19,15 @@
 //! | `suppress`, `resubmit` | `1` if ticked |
 
 use http::StatusCode;
-use tampu_logbook::{
-    entry::{Encoding, Entry},
-    store::StoreError,
-};
+use tampu_logbook::{entry::Entry, store::StoreError};
 
 use crate::pages::{
     command::PageCommand,
     entry,
     form::{
-        fill::{preset, set, substitute},
+        fill::set,
         lock::lock,
-        model::{conditions, empty, names},
+        model::{EntryForm, empty},
     },
     request::BookRequest,
     response::Response,
@@ -39,12 +36,15 @@ use crate::pages::{
 
 pub mod drafts;
 pub mod field;
+pub mod fields;
 mod files;
 mod fill;
+pub mod first;
 mod lock;
 pub mod model;
 mod page;
 mod resume;
+pub mod source;
 
 pub use page::show;
 pub use resume::{drop_draft, dropped, kept};
@@ -55,10 +55,11 @@ pub fn new(request: &BookRequest<'_>) -> Response {
     if let Some(answer) = resume::resumed(request) {
         return answer;
     }
-    let names = names(request, None);
-    if let Err(error) = preset(request, &mut form, &names) {
-        return request.failed(&error);
-    }
+    let source = request.form_source();
+    form.content = match first::values(&source, form.occasion, None) {
+        Ok(content) => content,
+        Err(error) => return request.failed(&error),
+    };
     // ?cmd=New&pSubject=... fills in a field.
     for def in &request.book.attributes {
         let wanted = format!("p{}", def.name).to_lowercase();
@@ -66,8 +67,7 @@ pub fn new(request: &BookRequest<'_>) -> Response {
             set(&mut form.content, def, value);
         }
     }
-    let set = conditions(request, &form.content);
-    form.content.text = names.expand(&request.settings.preset_text(&set).replace("\\n", "\n"));
+    form.content.text = first::text(&source, form.occasion, None, &form.content);
     show(request, &form, StatusCode::OK)
 }
 
@@ -84,17 +84,8 @@ pub fn edit(request: &BookRequest<'_>, id: u32) -> Response {
     if let Err(answer) = lock(request, &found, &mut form) {
         return *answer;
     }
-    let names = names(request, Some(&found));
-    (form.of, form.revision, form.content) = (Some(id), Some(found.revision), found.content.clone());
-    if let Err(error) = preset(request, &mut form, &names) {
-        return request.failed(&error);
-    }
-    let (before, after) = request.settings.around(FormOccasion::Edit);
-    if !before.is_empty() || !after.is_empty() {
-        let around = |text: &str| names.expand(&text.replace("\\n", "\n"));
-        form.content.text = format!("{}{}{}", around(before), form.content.text, around(after));
-    }
-    show(request, &form, StatusCode::OK)
+    (form.of, form.revision) = (Some(id), Some(found.revision));
+    begun(request, form, &found)
 }
 
 /// Answers with the form of a reply.
@@ -111,24 +102,7 @@ pub fn reply(request: &BookRequest<'_>, id: u32) -> Response {
         return request.refuse(denied);
     }
     let occasion = if first { FormOccasion::FirstReply } else { FormOccasion::Reply };
-    let mut form = empty(request, occasion);
-    form.of = Some(id);
-    form.content.attributes = found.content.attributes.clone();
-    form.content.attributes.retain(|said| !request.settings.is_removed_on_reply(&said.name));
-    // A reply has the encoding of the answered entry, if the book allows it.
-    if request.settings.encodings().contains(&found.content.encoding) {
-        form.content.encoding = found.content.encoding;
-    }
-    let names = names(request, Some(&found));
-    if let Err(error) = preset(request, &mut form, &names) {
-        return request.failed(&error);
-    }
-    substitute(request, &mut form.content, occasion, &names);
-    let (before, after) = request.settings.around(occasion);
-    let around = |text: &str| names.expand(&text.replace("\\n", "\n"));
-    let quoted = request.settings.quote().map(|mark| quote(&found, form.content.encoding, mark)).unwrap_or_default();
-    form.content.text = format!("{}{quoted}{}", around(before), around(after));
-    show(request, &form, StatusCode::OK)
+    begun(request, EntryForm { of: Some(id), ..empty(request, occasion) }, &found)
 }
 
 /// Answers with the form of a duplicate.
@@ -137,30 +111,20 @@ pub fn duplicate(request: &BookRequest<'_>, id: u32) -> Response {
         Ok(found) => found,
         Err(error) => return request.failed(&error),
     };
-    let mut form = empty(request, FormOccasion::Duplicate);
-    form.of = Some(id);
-    form.content = found.content.clone();
-    if let Err(error) = preset(request, &mut form, &names(request, Some(&found))) {
-        return request.failed(&error);
-    }
+    begun(request, EntryForm { of: Some(id), ..empty(request, FormOccasion::Duplicate) }, &found)
+}
+
+/// Answers with a form that begins with the content of an entry.
+fn begun(request: &BookRequest<'_>, mut form: EntryForm, of: &Entry) -> Response {
+    let source = request.form_source();
+    form.content = match first::values(&source, form.occasion, Some(of)) {
+        Ok(content) => content,
+        Err(error) => return request.failed(&error),
+    };
+    form.content.text = first::text(&source, form.occasion, Some(of), &form.content);
     show(request, &form, StatusCode::OK)
 }
 
 fn read(request: &BookRequest<'_>, id: u32) -> Result<Entry, StoreError> {
     request.read_entry(id)
-}
-
-/// Returns the quotation for a reply, in the encoding of the reply.
-fn quote(of: &Entry, encoding: Encoding, mark: &str) -> String {
-    let text = &of.content.text;
-    let author = of.content.attribute("Author").map(|said| said.joined()).unwrap_or_default();
-    match encoding {
-        Encoding::ElCode => format!("[quote=\"{}\"]{text}[/quote]\n\n", author.replace(['"', ']'], "")),
-        Encoding::Html => format!("<blockquote>{text}</blockquote>\n<p></p>\n"),
-        Encoding::Plain | Encoding::Markdown => {
-            let mark = if encoding == Encoding::Markdown { "> " } else { mark };
-            let quoted: Vec<String> = text.lines().map(|line| format!("{mark}{line}\n")).collect();
-            format!("{}\n", quoted.concat())
-        }
-    }
 }

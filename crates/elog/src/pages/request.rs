@@ -17,6 +17,7 @@ use crate::pages::{
     browser,
     clock::Zone,
     command::PageCommand,
+    form::source::FormSource,
     hosts,
     settings::BookSettings,
     site::Site,
@@ -190,6 +191,19 @@ impl BookRequest<'_> {
         let mut entry = self.site.store.entry(&EntryRef::new(&self.book.name, id))?;
         entry.keep_shown(self.shown().as_deref());
         Ok(entry)
+    }
+
+    /// Returns the facts from which a form of this book is filled in.
+    pub fn form_source(&self) -> FormSource<'_> {
+        FormSource {
+            store: self.site.store(),
+            caller: self.caller,
+            book: &self.book,
+            settings: &self.settings,
+            zone: &self.zone,
+            now: self.now,
+            stop: &self.stop,
+        }
     }
 
     /// Returns the attributes of this book that the caller sees; `None` stands for all.

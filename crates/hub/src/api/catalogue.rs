@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books, bulk,
     call::{GET, Route},
-    capabilities, check, drafts, entries, event, feeds, gateway, links, log, mail, naming, notify, pdf, people, purge,
+    capabilities, check, drafts, entries, event, feeds, forms, gateway, links, log, mail, naming, notify, pdf, people, purge,
     registrations, searches, settings, signatures, site, templates, timeline,
 };
 use crate::http::{
@@ -46,6 +46,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         searches::ROUTES,
         feeds::ROUTES,
         drafts::ROUTES,
+        forms::ROUTES,
         templates::ROUTES,
         check::ROUTES,
         access::ROUTES,

@@ -6,8 +6,10 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_logbook::{
-    entry::{Draft, Encoding, Lock, MAX_ATTACHMENTS, MAX_LINKS},
+    attachment::{Attachment, Sha},
+    entry::{Draft, Encoding, EntryRef, Lock, MAX_ATTACHMENTS, MAX_LINKS},
     people::{Resource, Right, Verb},
+    store::StoreError,
 };
 
 use super::{
@@ -59,15 +61,19 @@ pub const ROUTES: &[Route] = &[
         path: "/drafts",
         id: "listDrafts",
         what: "Lists the caller's drafts in logbooks that the caller may read, the last saved first",
-        gives: (200, json_of::<Vec<Draft>>()),
+        gives: (200, json_of::<Vec<ShownDraft>>()),
         login: Login::Required,
-        act: |call| ok(&readable_drafts(call)?),
+        act: |call| {
+            let drafts = readable_drafts(call)?.into_iter().map(|draft| shown(call, draft));
+            ok(&drafts.collect::<Result<Vec<_>, _>>()?)
+        },
         ..GET
     },
     Route {
         path: "/drafts",
         id: "saveDraft",
-        what: "Saves a draft, without files. It is in no search, and only its owner can read it",
+        what: "Saves a draft. It is in no search, and only its owner can read it. Its uploaded files wait for the entry for three days after the \
+               last save, while the hub runs",
         takes: json_of::<NewDraft>(),
         body: TEXT,
         gives: (201, json_of::<SavedDraft>()),
@@ -100,7 +106,13 @@ pub const ROUTES: &[Route] = &[
         login: Login::Required,
         act: |call| {
             let number = call.number(0, "number of a draft")?;
+            let drafts = call.api.store.drafts(&call.who().login)?;
             call.api.store.drop_draft(&call.who().login, number)?.then_some(()).ok_or_else(gone)?;
+            let (dropped, others): (Vec<_>, Vec<_>) = drafts.into_iter().partition(|draft| draft.number == number);
+            let needed: Vec<&Sha> = others.iter().flat_map(files_of).collect();
+            dropped.iter().flat_map(files_of).filter(|sha| !needed.contains(sha)).for_each(|sha| {
+                call.api.staging.release(&call.by(), sha);
+            });
             nothing()
         },
         ..DELETE
@@ -113,6 +125,50 @@ fn readable_drafts(call: &Call<'_>) -> Result<Vec<Draft>, Problem> {
     let mut drafts = call.api.store.drafts(&call.who().login)?;
     drafts.retain(|draft| call.who().rights.may(Right::Read, &draft.book));
     Ok(drafts)
+}
+
+/// Returns the digests of a draft's files.
+fn files_of(draft: &Draft) -> impl Iterator<Item = &Sha> {
+    draft.content.attachments.iter().filter_map(|file| file.sha.as_ref())
+}
+
+/// A draft, and its files that the hub no longer has.
+#[derive(Serialize, JsonSchema)]
+struct ShownDraft {
+    #[serde(flatten)]
+    draft: Draft,
+    /// Names of files that have to be uploaded again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+}
+
+/// Returns the files of the entry that a draft changes, if the caller can read it.
+fn own_files(call: &Call<'_>, book: &str, edits: Option<u32>) -> Result<Vec<Attachment>, Problem> {
+    let Some(id) = edits else { return Ok(Vec::new()) };
+    call.ask(Verb::Read, Resource::Book(book))?;
+    match call.api.store.entry(&EntryRef::new(book, id)) {
+        Ok(entry) => Ok(entry.content.attachments),
+        // The draft outlives its entry.
+        Err(StoreError::NoEntry(_) | StoreError::Gone(_)) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn shown(call: &Call<'_>, mut draft: Draft) -> Result<ShownDraft, Problem> {
+    let by = call.by();
+    let waits = |file: &Attachment| file.sha.as_ref().is_some_and(|sha| call.api.staging.has(&by, sha));
+    let mut missing = Vec::new();
+    if !draft.content.attachments.iter().all(waits) {
+        let own = own_files(call, &draft.book, draft.edits)?;
+        draft.content.attachments.retain(|file| {
+            let is_there = waits(file) || file.sha.is_some() && own.iter().any(|known| known.sha == file.sha);
+            if !is_there {
+                missing.push(file.name.clone());
+            }
+            is_there
+        });
+    }
+    Ok(ShownDraft { draft, missing })
 }
 
 /// Longest lock, in seconds.
@@ -177,18 +233,32 @@ struct SavedDraft {
     #[serde(with = "tampu_types::id_text")]
     #[schemars(with = "String")]
     number: i64,
+    /// Names of files that the hub does not have, and that are not in the draft.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
 }
 
 fn save(call: &mut Call<'_>, number: i64) -> Result<Answer, Problem> {
     let NewDraft { book, edits, parent, attributes, encoding, text, attachments, links } = call.json()?;
     call.ask(Verb::Read, Resource::Book(&book))?;
-    let said = ContentIn { attributes, encoding, text, attachments, links };
-    // A draft refers to no file, so that no file is kept for a draft alone.
-    if said.has_files() {
-        return Err(Problem::bad("body attachments", "a draft has no files").help("give them with the entry"));
+    let said = ContentIn { attributes, encoding, text, attachments: Vec::new(), links };
+    let (mut content, _) = said.content(call, None)?;
+    // The files stay in the staging: the store has no file for a draft alone. A missing one must not lose the text.
+    let (own, by) = (own_files(call, &book, edits.filter(|_| !attachments.is_empty()))?, call.by());
+    let mut missing = Vec::new();
+    for file in attachments {
+        let (name, sha) = file.named();
+        let known = own.iter().find(|known| sha.is_some() && known.sha == sha).cloned();
+        let held = || {
+            let size = call.api.staging.hold(&by, sha.as_ref()?)?;
+            Some(Attachment { name: name.clone(), sha: sha.clone(), size, added: now(), elog: None })
+        };
+        match known.map(|known| Attachment { name: name.clone(), ..known }).or_else(held) {
+            Some(file) => content.attachments.push(file),
+            None => missing.push(name),
+        }
     }
-    let (content, _) = said.content(call, None)?;
     let draft = Draft { number, owner: call.who().login.clone(), book, edits, parent, saved: now(), content };
     let saved = call.api.store.save_draft(&draft)?;
-    json(if number == 0 { StatusCode::CREATED } else { StatusCode::OK }, &SavedDraft { number: saved })
+    json(if number == 0 { StatusCode::CREATED } else { StatusCode::OK }, &SavedDraft { number: saved, missing })
 }

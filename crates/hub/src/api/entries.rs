@@ -277,10 +277,24 @@ pub fn expected(call: &Call<'_>, current: u32) -> Result<Option<u32>, Problem> {
     }
 }
 
+/// Returns the address of an entry that a text of a logbook names.
+pub fn link_in(book: &str) -> impl Fn(&str) -> String {
+    move |target| {
+        let (book, id) = target.rsplit_once('/').unwrap_or((book, target));
+        format!("{BASE}/books/{}/entries/{}", encoded(book), encoded(id))
+    }
+}
+
 /// Returns the entry of the path without the attributes that are hidden from the caller, if the caller may read it.
 pub fn readable(call: &Call<'_>) -> Result<Entry, Problem> {
     call.ask(Verb::Read, Resource::Book(call.var(0)))?;
-    let mut entry = call.api.store.entry(&call.entry_ref()?)?;
+    readable_entry(call, call.entry_ref()?.id)
+}
+
+/// Returns an entry of the path's logbook in the same way.
+pub fn readable_entry(call: &Call<'_>, id: u32) -> Result<Entry, Problem> {
+    call.ask(Verb::Read, Resource::Book(call.var(0)))?;
+    let mut entry = call.api.store.entry(&EntryRef::new(call.var(0), id))?;
     entry.keep_shown(call.shown(call.var(0))?.as_deref());
     Ok(entry)
 }
@@ -303,10 +317,7 @@ fn get(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let with_html = call.flag("html")?;
     let entry = readable(call)?;
     let html = with_html.then(|| {
-        let link = |target: &str| match target.rsplit_once('/') {
-            Some((book, id)) => format!("{}/books/{}/entries/{}", BASE, encoded(book), encoded(id)),
-            None => format!("{}/books/{}/entries/{}", BASE, encoded(&entry.at.book), encoded(target)),
-        };
+        let link = link_in(&entry.at.book);
         let stop = call.stop.within(Duration::from_millis(call.api.settings.search_ms));
         let render = || render::html_until(entry.content.encoding, &entry.content.text, &link, &stop);
         let html = call.api.rendered.html(&entry, "", render);

@@ -145,6 +145,13 @@ pub fn at_most<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize
 #[derive(Debug, Default)]
 pub struct AttributesIn(Vec<EntryAttribute>);
 
+impl AttributesIn {
+    /// Returns the attributes.
+    pub fn list(self) -> Vec<EntryAttribute> {
+        self.0
+    }
+}
+
 impl JsonSchema for AttributesIn {
     fn schema_name() -> Cow<'static, str> {
         "Attributes".into()
@@ -300,6 +307,13 @@ pub struct AttachmentIn {
     sha: Option<Sha>,
 }
 
+impl AttachmentIn {
+    /// Returns the file's name without a path, and its digest.
+    pub fn named(self) -> (String, Option<Sha>) {
+        (plain_name(&self.name), self.sha)
+    }
+}
+
 /// Hands uploads to a store. If the store rejects the entry, the uploads wait for another one, so that they need not be
 /// sent again.
 pub fn give<T>(
@@ -318,11 +332,6 @@ pub fn give<T>(
 }
 
 impl ContentIn {
-    /// Returns true if the content names files.
-    pub fn has_files(&self) -> bool {
-        !self.attachments.is_empty()
-    }
-
     /// Converts to the store's content, and takes the files out of the staging. `before` is the entry's current
     /// content, whose files are its own.
     pub fn content(self, call: &Call<'_>, before: Option<&Content>) -> Result<(Content, Vec<Upload>), Problem> {

@@ -20,12 +20,14 @@ pub const OF_ALL: usize = 2048;
 pub const SENDERS: u64 = 4;
 /// Time that a file waits for its entry.
 pub const KEPT: Duration = Duration::from_secs(3600);
+/// Time that a file waits for its entry after a draft with it was saved.
+pub const KEPT_FOR_DRAFT: Duration = Duration::from_secs(72 * 3600);
 /// Pause of the worker after a panic.
 const RESTART: Duration = Duration::from_secs(1);
 /// Period of the removal of expired files.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Files by their sender and their SHA-256.
+/// Files by their sender and their SHA-256, with the time until which they wait.
 type Files = Mutex<HashMap<(String, Sha), (Upload, Instant)>>;
 
 /// Uploaded files that no entry has yet.
@@ -40,7 +42,8 @@ pub struct Staging {
 /// Removes files that have waited too long, and returns the others.
 fn fresh(files: &Files) -> MutexGuard<'_, HashMap<(String, Sha), (Upload, Instant)>> {
     let mut all = files.lock();
-    all.retain(|_, (_, since)| since.elapsed() < KEPT);
+    let now = Instant::now();
+    all.retain(|_, (_, until)| *until > now);
     all
 }
 
@@ -81,7 +84,7 @@ impl Staging {
         if bytes(Some(sender)) > self.bytes_of_one || bytes(None) > self.bytes_of_one.saturating_mul(SENDERS) {
             return Err("uploaded files that wait for an entry take too much space; post the entries, or wait an hour");
         }
-        all.insert((sender.to_owned(), upload.sha().clone()), (upload, Instant::now()));
+        all.insert((sender.to_owned(), upload.sha().clone()), (upload, Instant::now() + KEPT));
         Ok(())
     }
 
@@ -90,6 +93,22 @@ impl Staging {
         let all = fresh(&self.files);
         let theirs = all.iter().filter(|((of, _), _)| sender.is_none_or(|sender| sender == of));
         theirs.map(|(_, (upload, _))| upload.size()).sum()
+    }
+
+    /// Keeps a file for a draft, and returns its size; `None` if no file of this sender waits.
+    pub fn hold(&self, sender: &str, sha: &Sha) -> Option<u64> {
+        let mut all = fresh(&self.files);
+        let (upload, until) = all.get_mut(&(sender.to_owned(), sha.clone()))?;
+        *until = Instant::now() + KEPT_FOR_DRAFT;
+        Some(upload.size())
+    }
+
+    /// Keeps a file no longer than one without a draft.
+    pub fn release(&self, sender: &str, sha: &Sha) {
+        let mut all = fresh(&self.files);
+        if let Some((_, until)) = all.get_mut(&(sender.to_owned(), sha.clone())) {
+            *until = (*until).min(Instant::now() + KEPT);
+        }
     }
 
     /// Removes a file and returns it.
@@ -129,10 +148,21 @@ mod tests {
         for n in [1, 2] {
             staging.keep("zoe", Upload::elsewhere(sha(n), 1)).unwrap();
         }
-        // The clock of a computer that has just started does not reach back so far.
-        let Some(old) = Instant::now().checked_sub(KEPT) else { return };
-        staging.files.lock().get_mut(&("zoe".to_owned(), sha(1))).unwrap().1 = old;
+        staging.files.lock().get_mut(&("zoe".to_owned(), sha(1))).unwrap().1 = Instant::now();
         assert!(!staging.has("zoe", &sha(1)) && staging.take("zoe", &sha(1)).is_none());
         assert!(staging.has("zoe", &sha(2)) && !staging.has("max", &sha(2)) && staging.take("zoe", &sha(2)).is_some());
+    }
+
+    #[test]
+    fn a_file_waits_longer_for_a_draft() {
+        let staging = Staging::start(1000).unwrap();
+        let sha = Sha::try_from(format!("{:064x}", 1)).unwrap();
+        staging.keep("zoe", Upload::elsewhere(sha.clone(), 7)).unwrap();
+        let left = || staging.files.lock()[&("zoe".to_owned(), sha.clone())].1.duration_since(Instant::now());
+        assert!(left() <= KEPT);
+        assert_eq!((staging.hold("max", &sha), staging.hold("zoe", &sha)), (None, Some(7)));
+        assert!(left() > KEPT);
+        staging.release("zoe", &sha);
+        assert!(left() <= KEPT);
     }
 }

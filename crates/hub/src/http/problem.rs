@@ -194,7 +194,10 @@ impl From<StoreError> for Problem {
                     None => gone.help("its history has the content"),
                 }
             }
-            StoreError::Invalid(_) => problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid").at("body"),
+            StoreError::Invalid(invalid) => {
+                let place = invalid.attribute().map_or_else(|| "body".to_owned(), |name| format!("body attributes {name}"));
+                problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid").at(&place)
+            }
             StoreError::Query(_) => {
                 problem(StatusCode::BAD_REQUEST, "bad-query").at("query q").help("spec/book-query.md has the language")
             }

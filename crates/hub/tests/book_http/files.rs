@@ -118,3 +118,38 @@ fn a_refused_entry_does_not_lose_its_file() {
     zoe.post("/books/Shift/entries", json!({ "text": "x", "attachments": files })).is(422);
     zoe.get(&format!("{path}/attachments/0")).is(200);
 }
+
+#[test]
+fn a_draft_keeps_its_files_for_its_owner() {
+    let site = Site::new();
+    site.shift();
+    let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
+    let upload = |bytes: &[u8]| zoe.send("POST", "/uploads", bytes).is(201).json()["sha"].clone();
+    let (plot, other) = (upload(b"a plot"), upload(b"another"));
+    let draft = |files: serde_json::Value| json!({ "book": "Shift", "text": "half", "attachments": files });
+    let files =
+        json!([{ "name": "../plot.png", "sha": plot }, { "name": "gone.png", "sha": "0".repeat(64) }, { "name": "none.png" }]);
+    // A file that is not there must not lose the text.
+    let saved = zoe.post("/drafts", draft(files)).is(201).json();
+    assert_eq!(saved["missing"], json!(["gone.png", "none.png"]));
+    let number = saved["number"].as_str().unwrap();
+    let shown = zoe.get("/drafts").json()[0].clone();
+    let names: Vec<_> = shown["attachments"].as_array().unwrap().iter().map(|file| (&file["name"], &file["size"])).collect();
+    assert_eq!((names, shown.get("missing")), (vec![(&json!("plot.png"), &json!(6))], None));
+    // A digest alone brings no file of another user into a draft.
+    let stolen = json!([{ "name": "plot.png", "sha": plot }]);
+    assert_eq!(max.post("/drafts", draft(stolen.clone())).is(201).json()["missing"], json!(["plot.png"]));
+    assert_eq!(max.get("/drafts").json()[0]["attachments"], json!([]));
+
+    // The entry takes the file; a draft that stays says that it is gone, and the files of a changed entry are its own.
+    let id = zoe.post("/books/Shift/entries", json!({ "text": "whole", "attachments": stolen })).is(201).json()["id"].clone();
+    let shown = zoe.get("/drafts").json()[0].clone();
+    assert_eq!((&shown["attachments"], &shown["missing"]), (&json!([]), &json!(["plot.png"])));
+    let change = json!({ "book": "Shift", "edits": id, "attachments": [{ "name": "plot.png", "sha": plot }, { "name": "b", "sha": other }] });
+    assert_eq!(zoe.put(&format!("/drafts/{number}"), change).is(200).json().get("missing"), None);
+    let shown = zoe.get("/drafts").json()[0].clone();
+    assert_eq!((shown["attachments"].as_array().unwrap().len(), shown.get("missing")), (2, None));
+    zoe.delete(&format!("/drafts/{number}")).is(204);
+    let with = json!({ "text": "x", "attachments": [{ "name": "b", "sha": other }] });
+    zoe.post("/books/Shift/entries", with).is(201);
+}

@@ -12,6 +12,7 @@ mod elog_access;
 mod entries;
 mod feeds;
 mod files;
+mod forms;
 mod logins;
 mod mail_in;
 mod notify;

@@ -75,6 +75,11 @@ fn every_route_does_what_the_document_says() {
     drop(&owner, &format!("/access/rules/{}", made["line"]));
     assert_eq!(get(&owner, "/access").json()["rules"], json!([]));
 
+    let form = json!({ "attributes": { "Type": "Problem" } });
+    assert_eq!(ask(&owner, "POST", "/books/Shift/form", form).json()["fields"][1]["name"], "Type");
+    let text = json!({ "text": "**HV**", "encoding": "markdown" });
+    assert_eq!(ask(&owner, "POST", "/books/Shift/preview", text).json()["html"], "<p><strong>HV</strong></p>\n");
+
     // People.
     let zoe = json!({ "login": "zoe", "full_name": "Zoë", "email": "zoe@example.org", "password": PASSWORD });
     ask(&owner, "POST", "/users", zoe);
@@ -370,7 +375,7 @@ fn what_is_wrong_is_told_with_its_place() {
             "unknown receiver of rights 'all'",
         ),
         ("PUT", "/books/Shift/entries/1/lock", "{\"seconds\":0}", 400, "bad-request", "body seconds"),
-        ("POST", "/drafts", "{\"book\":\"Shift\",\"attachments\":[{\"name\":\"x\"}]}", 400, "bad-request", "attachments"),
+        ("POST", "/drafts", "{\"book\":\"Shift\",\"attachments\":[{\"name\":7}]}", 400, "bad-request", "line 1"),
         ("DELETE", "/drafts/7", "", 404, "not-there", "no draft"),
         ("DELETE", "/searches/x", "", 404, "not-there", "no saved search"),
         ("DELETE", "/uploads/x", "", 400, "bad-request", "SHA-256"),

@@ -7,9 +7,8 @@ use tampu_logbook::{
 };
 
 use crate::pages::{
-    form::model::{EntryForm, conditions},
+    form::{fields::conditions, source::FormSource},
     numbering::numbered,
-    request::BookRequest,
     settings::FormOccasion,
     subst::Substitutions,
 };
@@ -29,34 +28,39 @@ pub fn set(content: &mut Content, def: &AttributeDef, value: &str) {
 }
 
 /// Fills in the book's presets. A preset can set conditions for other presets.
-pub fn preset(request: &BookRequest<'_>, form: &mut EntryForm, names: &Substitutions) -> Result<(), StoreError> {
+pub fn preset(
+    source: &FormSource<'_>,
+    occasion: FormOccasion,
+    content: &mut Content,
+    names: &Substitutions,
+) -> Result<(), StoreError> {
     for _ in 0..2 {
-        let conditions = conditions(request, &form.content);
-        for def in &request.book.attributes {
-            let preset = request.settings.preset(&def.name, form.occasion, &conditions);
+        let conditions = conditions(source.settings, content);
+        for def in &source.book.attributes {
+            let preset = source.settings.preset(&def.name, occasion, &conditions);
             let Some(preset) = preset.filter(|preset| !needs_shell(preset)) else { continue };
             let mut value = names.expand(preset);
             if matches!(def.kind, AttributeKind::Date | AttributeKind::DateTime) && preset.trim().eq_ignore_ascii_case("$date") {
-                value = request.now.0.div_euclid(1_000_000_000).to_string();
+                value = source.now.0.div_euclid(1_000_000_000).to_string();
             }
-            if form.occasion != FormOccasion::Edit && preset.contains('#') {
-                value = numbered(request, &def.name, &value)?;
+            if occasion != FormOccasion::Edit && preset.contains('#') {
+                value = numbered(source, &def.name, &value)?;
             }
-            set(&mut form.content, def, &value);
+            set(content, def, &value);
         }
     }
     Ok(())
 }
 
 /// Changes values by `Subst` and the related options. In them, `$name` is the value of that field.
-pub fn substitute(request: &BookRequest<'_>, content: &mut Content, occasion: FormOccasion, names: &Substitutions) {
-    let conditions = conditions(request, content);
+pub fn substitute(source: &FormSource<'_>, content: &mut Content, occasion: FormOccasion, names: &Substitutions) {
+    let conditions = conditions(source.settings, content);
     let mut names = names.clone();
     for said in &content.attributes {
         names.set(&said.name, &said.joined());
     }
-    for def in &request.book.attributes {
-        let subst = request.settings.subst(&def.name, occasion, &conditions);
+    for def in &source.book.attributes {
+        let subst = source.settings.subst(&def.name, occasion, &conditions);
         if let Some(subst) = subst.filter(|subst| !needs_shell(subst)) {
             let value = names.expand(subst);
             set(content, def, &value);

@@ -1,15 +1,8 @@
 //! The content of a form, before it is shown and after it was sent.
 
-use tampu_logbook::{
-    book::same_name,
-    entry::{Content, Entry},
-};
+use tampu_logbook::entry::Content;
 
-use crate::pages::{
-    request::BookRequest,
-    settings::{ActiveConditions, FormOccasion},
-    subst::Substitutions,
-};
+use crate::pages::{request::BookRequest, settings::FormOccasion};
 
 /// The field of [`EntryForm::lock_key`].
 pub const LOCK_KEY: &str = "lock_key";
@@ -56,20 +49,4 @@ pub fn empty(request: &BookRequest<'_>, occasion: FormOccasion) -> EntryForm {
         resubmit: request.settings.resubmit() == 1,
         lock_key: None,
     }
-}
-
-/// Returns the substitutions of a form; `of` is the entry that is changed or answered.
-pub fn names(request: &BookRequest<'_>, of: Option<&Entry>) -> Substitutions {
-    let zone = &request.zone;
-    let names = Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now);
-    match of {
-        Some(entry) => names.with_entry(entry, &request.book, &request.settings, zone),
-        None => names,
-    }
-}
-
-/// Returns the conditions that an entry's values set.
-pub fn conditions(request: &BookRequest<'_>, content: &Content) -> ActiveConditions {
-    let joined: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
-    request.settings.set_by(|name| joined.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str()))
 }

@@ -8,8 +8,9 @@ use crate::pages::{
     form::{
         drafts,
         field::{AttributeField, field_name},
+        fields::{FormField, conditions, fields},
         files,
-        model::{EntryForm, LOCK_KEY, conditions},
+        model::{EntryForm, LOCK_KEY},
     },
     html::{SafeHtml, put},
     layout::BookPage,
@@ -22,7 +23,7 @@ use crate::pages::{
 
 /// Shows a form; `post` shows it again with the received values, for Update and after an error.
 pub fn show(request: &BookRequest<'_>, form: &EntryForm, status: StatusCode) -> Response {
-    let conditions = conditions(request, &form.content);
+    let conditions = conditions(&request.settings, &form.content);
     let mut body = String::with_capacity(form.content.text.len() + 8192);
     let out = &mut body;
     if let Some(error) = &form.error {
@@ -38,7 +39,7 @@ pub fn show(request: &BookRequest<'_>, form: &EntryForm, status: StatusCode) -> 
     hidden(request, form, out);
     out.push_str("<table class=\"listframe\">\n<tbody id=\"attributes\">\n");
     let mut hidden_fields = String::new();
-    let decides = attributes(request, form, &conditions, &mut hidden_fields, out);
+    let decides = attributes(request, form, &mut hidden_fields, out);
     out.push_str("</tbody>\n");
     if request.settings.show_text() {
         text(request, form, &conditions, out);
@@ -134,20 +135,11 @@ fn hidden(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
 }
 
 /// Writes the fields of attributes; returns true if one of them decides about others. Hidden attributes go into `hidden_fields`.
-fn attributes(
-    request: &BookRequest<'_>,
-    form: &EntryForm,
-    conditions: &ActiveConditions,
-    hidden_fields: &mut String,
-    out: &mut String,
-) -> bool {
+fn attributes(request: &BookRequest<'_>, form: &EntryForm, hidden_fields: &mut String, out: &mut String) -> bool {
     let (mut open, mut any) = (false, false);
-    let mut defs: Vec<_> = request.book.attributes.iter().enumerate().collect();
-    defs.sort_by_key(|(_, def)| request.settings.place_in_form(&def.name, conditions));
-    for (index, def) in defs {
-        let def = request.settings.attribute(def, conditions);
-        let decides = request.settings.sets_conditions(&def.name);
-        if !request.settings.in_form(&def.name, conditions) {
+    for field in fields(&request.book, &request.settings, form.occasion, &form.content) {
+        let FormField { index, def, is_shown, is_fixed: fixed, decides, tooltip } = field;
+        if !is_shown {
             // A field that a form does not show keeps its value.
             let value = value_of(&form.content, &def.name);
             if !value.is_empty() {
@@ -165,8 +157,6 @@ fn attributes(
             out.push_str("<tr>");
             open = true;
         }
-        let tooltip = request.settings.tooltip(&def.name, conditions);
-        let fixed = def.locked || !def.computed.is_empty() || request.settings.is_fixed(&def.name, form.occasion);
         let is_group = !fixed && AttributeField::is_group(def.kind);
         match (fixed, is_group) {
             (true, _) => put!(out, "<th class=\"attribname\" title=\"{}\">{}", tooltip, def.name),

@@ -42,6 +42,8 @@ fn resume(request: &BookRequest<'_>, draft: Draft) -> Result<Response, Box<Respo
     };
     let mut form = empty(request, occasion);
     (form.content, form.draft, form.of) = (draft.content, Some(draft.number), draft.edits.or(draft.parent));
+    // New files wait for the console; this form has those of the entry.
+    let files = std::mem::take(&mut form.content.attachments);
     if let Some(id) = draft.edits {
         let found = request.read_entry(id).map_err(|error| Box::new(request.failed(&error)))?;
         entry::may_change(request, &found, PageCommand::Edit).map_err(|denied| Box::new(request.refuse(denied)))?;
@@ -50,8 +52,12 @@ fn resume(request: &BookRequest<'_>, draft: Draft) -> Result<Response, Box<Respo
             form.error =
                 Some(format!("Entry {id} was changed after this draft was saved: sending the draft replaces that change"));
         }
-        // A draft has no files: those of the entry stay.
         (form.revision, form.content.attachments) = (Some(found.revision), found.content.attachments);
+    }
+    let others = files.iter().filter(|file| !form.content.attachments.iter().any(|known| known.sha == file.sha));
+    let names: Vec<&str> = others.map(|file| file.name.as_str()).collect();
+    if !names.is_empty() {
+        form.note = Some(format!("Attach again: {}", names.join(", ")));
     }
     Ok(show(request, &form, StatusCode::OK))
 }

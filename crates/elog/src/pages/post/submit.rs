@@ -251,7 +251,7 @@ pub(super) fn substituted(
         let Some(pattern) = pattern_of(def) else { continue };
         let mut value = names.expand(pattern);
         if task.old.is_none() && value.contains('#') {
-            value = numbered(request, &def.name, &value).map_err(|error| failed(request, &error))?;
+            value = numbered(&request.form_source(), &def.name, &value).map_err(|error| failed(request, &error))?;
         }
         // ELOG's configurations put a line end between the old and the new text; a value has no line ends.
         let value = value.strip_prefix("<br>").unwrap_or(&value).replace(['\r', '\n', '\0'], " ");

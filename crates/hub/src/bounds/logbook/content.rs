@@ -47,7 +47,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     ),
     bound(
         "uploaded files of one login without an entry",
-        Constant("hub/src/api/staging.rs", "OF_ONE", "128", "128, for one hour"),
+        Constant("hub/src/api/staging.rs", "OF_ONE", "128", "128, for one hour, or three days after a draft with them was saved"),
         "409",
     ),
     bound(
@@ -70,7 +70,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         Constant("logbook/src/query/candidates.rs", "MAX_ENDINGS", "30_000", "30 000"),
         "a search for parts of words reads the entry itself",
     ),
-    bound("uploaded files without an entry", Constant("hub/src/api/staging.rs", "OF_ALL", "2048", "2048, for one hour"), "409"),
+    bound(
+        "uploaded files without an entry",
+        Constant("hub/src/api/staging.rs", "OF_ALL", "2048", "2048, for one hour, or three days with a draft"),
+        "409",
+    ),
     bound(
         "pixels of a side of a picture with a preview",
         Constant("hub/src/api/preview.rs", "MAX_SIDE", "16_384", "16 384"),
