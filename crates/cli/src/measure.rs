@@ -36,6 +36,13 @@ pub fn usage(pid: u32) -> Option<Usage> {
     })
 }
 
+/// Returns the resident memory of this process in bytes. Unlike [`usage`] it walks no page tables, so it can be asked often.
+pub fn resident() -> u64 {
+    let pages = |statm: String| statm.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let pages = fs::read_to_string("/proc/self/statm").ok().and_then(pages);
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
 fn pss(pid: u32) -> Option<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
@@ -82,7 +89,7 @@ mod tests {
     #[test]
     fn this_process_costs_something() {
         let used = usage(std::process::id()).unwrap();
-        assert!(used.rss > 0);
+        assert!(used.rss > 0 && resident() > 0);
         assert_eq!(usage(u32::MAX), None);
     }
 

@@ -19,20 +19,20 @@ pub struct Memory {
 impl Memory {
     /// Looks for the first time.
     pub fn new() -> Memory {
-        Memory { seen: vec![now()], due: Instant::now() + EVERY }
+        Memory { seen: vec![measure::resident()], due: Instant::now() + EVERY }
     }
 
     /// Looks, if it is time to.
     pub fn look(&mut self) {
         if Instant::now() >= self.due {
-            self.seen.push(now());
+            self.seen.push(measure::resident());
             self.due = Instant::now() + EVERY;
         }
     }
 
     /// Bytes: the most in the first tenth of the time, the most in the last, and now.
     pub fn report(&mut self) -> Json {
-        self.seen.push(now());
+        self.seen.push(measure::resident());
         let [begin, end] = tenths(&self.seen);
         json!({"begin": begin, "end": end, "now": self.seen.last()})
     }
@@ -42,10 +42,6 @@ fn tenths(seen: &[u64]) -> [u64; 2] {
     let part = (seen.len() / 10).max(1).min(seen.len());
     let most = |seen: &[u64]| seen.iter().copied().max().unwrap_or(0);
     [most(&seen[..part]), most(&seen[seen.len() - part..])]
-}
-
-fn now() -> u64 {
-    measure::usage(std::process::id()).map_or(0, |usage| usage.rss)
 }
 
 #[cfg(test)]

@@ -110,10 +110,6 @@ fn is_right(reading: &EventView<'_>, first: i32) -> bool {
     }
 }
 
-fn resident() -> u64 {
-    measure::usage(std::process::id()).map_or(0, |usage| usage.rss)
-}
-
 /// Subscribes, reports the time of the subscription, and counts until its input ends.
 pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, ended: &AtomicBool) -> Result<Json, Failure> {
     let client = Client::start(join(context, source, QosTable::default())?, ClientSettings::default()).map_err(failed)?;
@@ -129,7 +125,7 @@ pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, e
     };
     client.know_all();
     wait("all declarations", &|| client.attributes().len() >= attributes)?;
-    let (seen, before, called) = (Arc::new(Seen::new()), resident(), Instant::now());
+    let (seen, before, called) = (Arc::new(Seen::new()), measure::resident(), Instant::now());
     let mut subscriptions = Vec::with_capacity(attributes);
     for attribute in 0..attributes {
         let mut wish = SubscribeOptions::of([AttributePattern::new(name(attribute)).map_err(failed)?]).kinds(Kinds::USER);
@@ -145,7 +141,7 @@ pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, e
     say(&json!({
         "calls_s": calls.as_secs_f64(),
         "first_values_s": took.as_secs_f64(),
-        "bytes_each": resident().saturating_sub(before) / attributes as u64,
+        "bytes_each": measure::resident().saturating_sub(before) / attributes as u64,
     }))?;
 
     let cpu = cpu_s();
