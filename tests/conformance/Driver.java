@@ -3,7 +3,10 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Array;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -264,6 +267,15 @@ public final class Driver {
                 formats.put(attribute, command.get("format"));
                 Map<String, Object> more = Map.of("labels", command.list("labels"));
                 attributes.put(attribute, new EventServer(gateway).declare(attribute, type, command.get("format"), more));
+            }
+            case "readable" -> {
+                Attribute readable = new EventServer(gateway).declare(attribute, DataType.DOUBLE, Map.of());
+                attributes.put(attribute, readable);
+                Deque<String> left = new ArrayDeque<>(command.list("elements"));
+                readable.onRead(Duration.ZERO, () -> {
+                    String next = left.size() > 1 ? left.remove() : left.peek();
+                    return Value.scalarOf(DataType.DOUBLE, elements(DataType.DOUBLE, List.of(next)));
+                });
             }
             case "withdraw" -> attributes.remove(attribute).close();
             case "push" -> push(command);

@@ -275,6 +275,30 @@ static Published declare(const Server &server, const Command &command) {
     }
 }
 
+// A scalar that is read on demand: its elements, one a read.
+struct Readable {
+    Texts left;
+    std::unique_ptr<Attribute<double>> attribute;
+};
+
+// The readable lives as long as the server.
+static void make_readable(const Server &server, const Command &command, Readable &readable) {
+    readable.left = command.list("elements");
+    Config config;
+    config.name = command["name"];
+    readable.attribute = std::make_unique<Attribute<double>>(server.declare<double>(config));
+    const auto next = [](void *context, const tampu_event_attribute *attribute) {
+        Texts &left = static_cast<Readable *>(context)->left;
+        tampu_event_push_double(attribute, read<double>(left.front()));
+        if (left.size() > 1) {
+            left.erase(left.begin());
+        }
+    };
+    if (tampu_event_on_read(readable.attribute->get(), 0, next, &readable) != 0) {
+        throw tampu::Failure(tampu_event_last_error());
+    }
+}
+
 static void log(const tampu::Logger &logger, const Command &command) {
     const std::string level = command["level"], message = command["message"], word = command["word"];
     const auto count = integer<std::int64_t>(command["count"]);
@@ -305,6 +329,7 @@ int main(int count, char **arguments) {
         return 2;
     }
     const std::string name = arguments[1];
+    std::map<std::string, Readable> readables;
     const Server server(name + "/server");
     const Client client(name + "/client");
     const tampu::Logger logger(name);
@@ -320,10 +345,13 @@ int main(int count, char **arguments) {
                 break;
             } else if (verb == "declare") {
                 attributes.emplace(command["name"], declare(server, command));
+            } else if (verb == "readable") {
+                make_readable(server, command, readables[command["name"]]);
             } else if (verb == "push") {
                 attributes.at(command["name"])(command);
             } else if (verb == "withdraw") {
                 attributes.erase(command["name"]);
+                readables[command["name"]].attribute.reset();
             } else if (verb == "follow") {
                 Options options;
                 options.kinds = kinds_of(command.list("kinds"));

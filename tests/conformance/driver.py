@@ -86,6 +86,13 @@ class Driver:
         attribute = self.server.declare(command["name"], command["type"], command["format"], labels=command["labels"])
         self.attributes[command["name"]] = (attribute, command["type"], command["format"])
 
+    def readable(self, command):
+        attribute = self.server.declare(command["name"], float)
+        self.attributes[command["name"]] = (attribute, "DevDouble", "scalar")
+        left = [element("DevDouble", text) for text in command["elements"]]
+        self.server.on_read(attribute, lambda: left.pop(0) if len(left) > 1 else left[0])
+        threading.Thread(target=self.server.run_polls, daemon=True).start()
+
     def push(self, command):
         attribute, data_type, shape = self.attributes[command["name"]]
         texts, x, y = command["elements"], int(command["x"]), int(command["y"])

@@ -88,6 +88,15 @@ class Driver {
         this.attributes.set(name, { publisher, type, format });
         return;
       }
+      case "readable": {
+        const publisher = await this.session.declare({ attribute: { name, data_type: "DevDouble", format: "scalar" } });
+        this.attributes.set(name, { publisher, type: "DevDouble", format: "scalar" });
+        const left = list(command, "elements");
+        const next = () => elements("DevDouble", [(left.length > 1 ? left.shift() : left[0]) ?? ""]);
+        const read = () => ({ value: { type: "DevDouble", format: "scalar", x: 1, y: 0, elements: next() } as Value });
+        await this.session.reads(publisher, read, { freshMs: 0 });
+        return;
+      }
       case "withdraw":
         this.attributes.get(name)?.publisher.close();
         this.attributes.delete(name);

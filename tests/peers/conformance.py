@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The conformance kit: a driver in each language publishes and logs, each follows all others, and what arrives is compared.
 
-It prints a matrix for events, for logs and for bulk data: who publishes, who reads, and how much arrived as it was sent.
+It prints a matrix for events, for reads on demand, for logs and for bulk data: who publishes, who reads, and how much arrived as it was sent.
 Then drivers are stopped and killed, and the hub is killed, while values are published and blocks are sent.
 tests/conformance/README.md has the protocol of the drivers.
 """
 
 import json
 import pathlib
+import struct
 import sys
 
 from hub import Place, check, until
@@ -90,6 +91,26 @@ class Values(kit.Kit):
             wrong.append(f"{driver.language} reads {name}: {len(got)} events for {len(expected)}")
         return right
 
+    def reads(self):
+        """A question for a current value reaches the read callback in each language."""
+        numbers = [0.5, -3.25, 1e9]
+        wrong = []
+        rows = {}
+        for language, driver in self.drivers.items():
+            name = f"{driver.source}/read/value"
+            driver.call("readable", name=name, elements=[struct.pack(">d", number).hex() for number in numbers])
+            until(f"the attribute of {language} is there", lambda: self.place.run("event", "list", name, check=False).stdout.count(name))
+            found = [json.loads(self.place.run("event", "get", "--json", name).stdout) for _ in [*numbers, None]]
+            right = [event.get("value") == number and not event["errors"] for event, number in zip(found, [*numbers, numbers[-1]])]
+            rows[language] = {"tampu event get": f"{sum(right)}/{len(found)}"}
+            if not all(right):
+                wrong.append(f"{language}: {found}")
+            driver.call("withdraw", name=name)
+        kit.matrix("reads: current values that the callback gave, one a question", ["tampu event get"], rows)
+        for line in wrong:
+            print(f"    {line}")
+        check("every question for a current value reached its program", not wrong)
+
     def logs(self):
         """Records of all levels with data, from each language that writes to each that reads."""
         writers = [language for language in self.drivers if drivers.LANGUAGES[language]["writes_logs"]]
@@ -147,7 +168,7 @@ def all_faults(all_drivers):
 
 
 # The parts of the kit in their order; arguments choose some of them.
-PARTS = {"events": Values.events, "logs": Values.logs, "bulk": bulk.all_of, "skew": skew.all_of, "faults": all_faults}
+PARTS = {"events": Values.events, "reads": Values.reads, "logs": Values.logs, "bulk": bulk.all_of, "skew": skew.all_of, "faults": all_faults}
 
 
 def main():

@@ -25,7 +25,7 @@ def npm(*arguments):
 STRICT = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext", "--types", "node"]
 
 # What each program of the page prints, in their order.
-SHOWN = ["Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "lost: 0n"]
+SHOWN = ["Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "read on demand: sr/cryo/1/level", "lost: 0n"]
 
 
 def programs(place, socket):

@@ -248,6 +248,10 @@ typedef void (*tampu_event_read)(void *context, const tampu_event_attribute *att
  * server and nothing else. The context must be valid until the server is closed. 0: begun; -1: failed. */
 int32_t tampu_event_poll(const tampu_event_attribute *attribute, uint32_t period_ms, tampu_event_read read, void *context);
 
+/* Calls `read` in the same thread when somebody asks for the current value and the last reading is older than `max_age_ms`. Those who
+ * ask wait at most 2 s, and share the reading. The context must be valid until the server is closed. 0: begun; -1: failed. */
+int32_t tampu_event_on_read(const tampu_event_attribute *attribute, uint32_t max_age_ms, tampu_event_read read, void *context);
+
 /* Pushes of scalars. */
 static inline int32_t tampu_event_push_scalar(const tampu_event_attribute *attribute, int32_t data_type, const void *element) {
     const tampu_event_value value = {data_type, TAMPU_EVENT_SCALAR, 1, 0, element, 1, NULL};

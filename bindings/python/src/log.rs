@@ -10,11 +10,13 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | reads a `LogRecord`, the usual case | `record_handler` |
+//! | writes a `LogRecord`, the usual case | `record_handler` |
+//! | its attributes | `attributes` |
 //! | a logger with everything that Python can ask of it | `writer` |
 //! | the loggers and statements that were used before | `known` |
 //! | a record on its way: values, payload, a whole record | `call` |
 
+pub mod attributes;
 pub mod call;
 pub mod known;
 pub mod record_handler;

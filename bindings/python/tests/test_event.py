@@ -1,6 +1,7 @@
 """Attributes of Python's servers at Python's clients: every type, both ways of waiting, and what is refused."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -227,6 +228,30 @@ def test_polls_read_in_the_programs_own_thread(both):
     assert attribute.config["polled_ms"] == 10
 
 
+def test_a_question_for_the_current_value_reaches_the_program(both, place):
+    server, _ = both
+    attribute = server.declare("t/read/py/x", float)
+    calls = []
+
+    def read():
+        calls.append(threading.current_thread())
+        if len(calls) == 2:
+            raise OSError("no answer")
+        return len(calls)
+
+    server.on_read(attribute, read)
+    found = []
+    for _ in range(3):
+        question = place.start("event", "get", "--json", "t/read/py/x", stdout=subprocess.PIPE)
+        while question.poll() is None:
+            server.run_polls(0.05)
+        found.append(json.loads(question.communicate()[0]))
+    assert set(calls) == {threading.main_thread()}
+    assert [one["value"] for one in found] == [1.0, None, 3.0]
+    assert [error["reason"] for error in found[1]["errors"]] == ["OSError"]
+    assert [error["description"] for error in found[1]["errors"]] == ["no answer"]
+
+
 def test_latest_values_and_batches(both):
     server, client = both
     pair = [server.declare(f"t/latest/py/{name}", change_abs=0) for name in "xy"]
@@ -250,6 +275,8 @@ def test_latest_values_and_batches(both):
     assert {one.name for one in latest.changed()} == {"t/latest/py/x", "t/latest/py/y"}
     batches.close()
     assert batches.take() is None
+    assert pair[0].push_all(numpy.arange(500.0, 1000.0)) == 500
+    assert pair[0].push_all(numpy.array([1, 1000], dtype="int16")) == 2
 
 
 def test_acknowledged_events_have_receipts(both):

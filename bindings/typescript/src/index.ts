@@ -12,7 +12,7 @@
 export { Failure, BadBytes } from "./failure.js";
 export { dateOf, now, timeOf, timeText, type Nanos } from "./time.js";
 export { Session, type Part } from "./session.js";
-export { Service, type Question, type ServiceHandler, type ServiceOptions } from "./service.js";
+export { Service, type Question, type ReadOptions, type ServiceHandler, type ServiceOptions } from "./service.js";
 export type { ConnectOptions, Socket, Welcome } from "./link.js";
 export { Publisher, type AttributeDeclaration, type Receipt, type TopicDeclaration } from "./publisher.js";
 export {

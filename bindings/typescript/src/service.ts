@@ -42,6 +42,14 @@ export interface ServiceOptions {
   timeoutMs?: number;
 }
 
+/** How a program is asked for readings of an attribute: give one of the two. */
+export interface ReadOptions {
+  /** Age of the last reading up to which a question for the current value needs no new one. */
+  freshMs?: number;
+  /** Period at which a reading is asked for. It can be changed from outside while the program runs. */
+  pollMs?: number;
+}
+
 /** The way of a service to the hub. */
 export interface ServiceUser {
   send(kind: number, id: number, body: Uint8Array, flags?: number): void;
@@ -54,7 +62,7 @@ export function requireServe(welcome: Welcome): void {
   }
 }
 
-/** A service that the program answers, until it is closed. */
+/** A service, or the reads of an attribute, that the program answers, until it is closed. */
 export class Service {
   id = 0;
   /** Incarnation of the session; it changes when the hub was restarted. */
@@ -64,8 +72,9 @@ export class Service {
 
   constructor(
     private readonly user: ServiceUser,
+    /** Name of the service, or of the attribute that is read. */
     readonly service: string,
-    private readonly options: ServiceOptions,
+    private readonly body: object,
     private readonly handler: ServiceHandler,
     private readonly onClose: (service: Service) => void,
   ) {}
@@ -78,8 +87,7 @@ export class Service {
 
   /** The body of SERVE. */
   opening(): Uint8Array {
-    const { name, timeoutMs } = this.options;
-    return jsonBody({ service: this.service, name, time_ms: timeoutMs });
+    return jsonBody(this.body);
   }
 
   /** A new session knows nothing of the questions of the old one. */

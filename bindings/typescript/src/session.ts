@@ -1,11 +1,12 @@
 /** A session with a hub: subscriptions, publishers and questions over one connection. */
 import { incarnationOf } from "./batch.js";
+import type { Reading } from "./event.js";
 import { Failure } from "./failure.js";
 import { askBody, jsonBody, jsonOf, Kind, numberBody, samplesBody, samplesIn, type Frame } from "./frame.js";
 import { Link, type ConnectOptions, type LinkUser, type Welcome } from "./link.js";
 import { Publisher, type AttributeDeclaration, type TopicDeclaration } from "./publisher.js";
 import { AsyncQueue } from "./queue.js";
-import { requireServe, Service, type ServiceHandler, type ServiceOptions } from "./service.js";
+import { requireServe, Service, type ReadOptions, type ServiceHandler, type ServiceOptions } from "./service.js";
 import {
   BUFFER, EventSubscription, logItems, TopicSubscription, type EventOptions, type LogItem, type Opener, type Subscribed, type TopicItem, type TopicOptions,
 } from "./subscription.js";
@@ -124,10 +125,30 @@ export class Session {
    * Fails with the code `version` if the hub passes no questions on.
    */
   serve(service: string, handler: ServiceHandler, options: ServiceOptions = {}): Promise<Service> {
+    return this.answering(service, { service, name: options.name, time_ms: options.timeoutMs }, handler);
+  }
+
+  /**
+   * Has `read` called when somebody asks for the current value of an attribute and the last reading is older than `freshMs`, or every
+   * `pollMs`; pushes the reading that it returns. Those who ask get the message of an error. A failed poll is a failed reading.
+   */
+  reads(publisher: Publisher, read: () => Reading | undefined | Promise<Reading | undefined>, options: ReadOptions): Promise<Service> {
+    const body = { read: publisher.id, fresh_ms: options.freshMs, poll_ms: options.pollMs };
+    const name = "attribute" in publisher.declaration ? publisher.declaration.attribute.name : publisher.declaration.topic;
+    return this.answering(name, body, async () => {
+      const reading = await read();
+      if (reading) {
+        publisher.push(reading);
+      }
+      return undefined;
+    });
+  }
+
+  private answering(label: string, body: object, handler: ServiceHandler): Promise<Service> {
     return new Promise((resolve, reject) => {
       requireServe(this.welcome);
       const user = { send: this.connection.send.bind(this.connection) };
-      const served = new Service(user, service, options, handler, (own) => this.users.delete(own.id) && this.connection.send(Kind.close, own.id, new Uint8Array()));
+      const served = new Service(user, label, body, handler, (own) => this.users.delete(own.id) && this.connection.send(Kind.close, own.id, new Uint8Array()));
       served.id = this.nextId++;
       this.users.set(served.id, { kind: "service", service: served, opened: { resolve: () => resolve(served), reject } });
       this.connection.send(Kind.serve, served.id, served.opening());

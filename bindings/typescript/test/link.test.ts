@@ -9,6 +9,7 @@ import { test, type TestContext } from "node:test";
 
 import { WebSocket, WebSocketServer } from "ws";
 
+import { scalar } from "../src/event.js";
 import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberBody, numberOf, samplesIn, type Frame } from "../src/frame.js";
 import type { ConnectOptions, Socket } from "../src/link.js";
 import { unixSocket } from "../src/node.js";
@@ -386,4 +387,35 @@ test("questions of the bus are answered, and a hub that cannot pass them on is n
   await until("it is served anew", () => hub.frames.filter((frame) => frame.kind === Kind.serve).length === 2);
   assert.equal(asked[3]?.part(jsonBody({})), false);
   assert.equal(answers().length, 2);
+});
+
+test("an attribute is read on demand: the reading is published before the answer", async (context) => {
+  const hub = await Hub.open(context, false);
+  hub.features = ["serve"];
+  const ours = await session(context, hub);
+  const declared = ours.declare({ attribute: { name: "obs/mount/1/az", data_type: "DevDouble", format: "scalar" } });
+  await until("DECLARE", () => hub.frames.some((frame) => frame.kind === Kind.declare));
+  hub.send(Kind.opened, 1, jsonBody({}));
+  const readings: (number | Error)[] = [180.5, new Error("the drive is off")];
+  const read = () => {
+    const next = readings.shift();
+    if (next instanceof Error) {
+      throw next;
+    }
+    return next === undefined ? undefined : { value: scalar("DevDouble", next) };
+  };
+  const reads = ours.reads(await declared, read, { freshMs: 500 });
+  await until("SERVE", () => hub.frames.some((frame) => frame.kind === Kind.serve));
+  assert.deepEqual(jsonOf(hub.frames.find((frame) => frame.kind === Kind.serve)?.body as Uint8Array), { read: 1, fresh_ms: 500 });
+  hub.send(Kind.opened, 2, jsonBody({ incarnation: "i" }));
+  assert.equal((await reads).service, "obs/mount/1/az");
+  const sent = () => hub.frames.filter((frame) => frame.kind === Kind.publish || frame.kind === Kind.answer);
+  for (const number of [1n, 2n, 3n]) {
+    hub.send(Kind.question, 2, question(number, jsonBody({})));
+    await until("an answer", () => sent().filter((frame) => frame.kind === Kind.answer).length === Number(number));
+  }
+  assert.deepEqual(sent().map((frame) => [frame.kind, frame.id, frame.flags]), [
+    [Kind.publish, 1, 1], [Kind.answer, 2, 1], [Kind.answer, 2, 3], [Kind.answer, 2, 1],
+  ]);
+  assert.deepEqual(jsonOf(sent()[2]?.body.subarray(8) as Uint8Array), { error: "the drive is off" });
 });

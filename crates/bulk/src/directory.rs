@@ -208,31 +208,33 @@ struct Follower {
     asking: Arc<Mutex<Option<Participant>>>,
     /// Declarations of receivers for this stream, by incarnation and number.
     here: HashMap<(Incarnation, u32), (String, Declaration)>,
+    /// Places of passes, by the targets of their receivers.
+    offices: HashMap<String, PassOffice>,
     unmatched: Arc<Mutex<Vec<Unmatched>>>,
 }
 
 impl Follower {
-    fn key(incarnation: Incarnation, declaration: &Declaration) -> String {
-        format!("{incarnation}/{}", declaration.receiver)
-    }
-
     fn declared(&mut self, incarnation: Incarnation, source: &str, declaration: Declaration) {
         if declaration.stream != *self.sender.stream() {
             return;
         }
-        let key = Follower::key(incarnation, &declaration);
         let id = (incarnation, declaration.receiver);
         if declaration.flows.is_empty() {
             if let Some((_, before)) = self.here.remove(&id) {
-                before.flows.iter().for_each(|flow| self.sender.remove(&flow.name, &key));
+                self.forget(&before);
             }
         } else {
             let address = declaration.target.address.clone();
             let peer = Peer { source: source.to_owned(), incarnation, address };
-            let passes = PassOffice { participant: self.asking.clone(), process: incarnation, receiver: declaration.receiver };
+            // The target is the receiver's own, with a token that no other has. A receiver behind a gateway gets another
+            // incarnation when its hub is restarted, and the connection to it stays.
+            let key = declaration.target.to_string();
+            let office = || PassOffice::new(&self.asking, incarnation, declaration.receiver);
+            let passes = self.offices.entry(key.clone()).or_insert_with(office);
+            passes.moved_to(incarnation, declaration.receiver);
             for flow in &declaration.flows {
                 // If no worker can be started, the next declaration tries again.
-                let _ = self.sender.add(flow, &key, &peer, &declaration.target, &passes);
+                let _ = self.sender.add(flow, &key, &peer, &declaration.target, passes);
             }
             self.here.insert(id, (source.to_owned(), declaration));
         }
@@ -249,16 +251,20 @@ impl Follower {
     }
 
     fn gone(&mut self, incarnation: Incarnation) {
-        let sender = self.sender.clone();
-        self.here.retain(|(life, _), (_, declaration)| {
-            if *life != incarnation {
-                return true;
-            }
-            let key = Follower::key(incarnation, declaration);
-            declaration.flows.iter().for_each(|flow| sender.remove(&flow.name, &key));
-            false
-        });
+        let ended: Vec<_> = self.here.extract_if(|(life, _), _| *life == incarnation).collect();
+        ended.iter().for_each(|(_, (_, declaration))| self.forget(declaration));
         self.tell_unmatched();
+    }
+
+    /// Removes the flows of a receiver that no other declaration has with the same target.
+    fn forget(&mut self, ended: &Declaration) {
+        let key = ended.target.to_string();
+        let same: Vec<_> = self.here.values().filter(|(_, other)| other.target == ended.target).collect();
+        let stays = |name: &Name| same.iter().any(|(_, other)| other.flows.iter().any(|flow| flow.name == *name));
+        ended.flows.iter().filter(|flow| !stays(&flow.name)).for_each(|flow| self.sender.remove(&flow.name, &key));
+        if same.is_empty() {
+            self.offices.remove(&key);
+        }
     }
 
     fn tell_unmatched(&self) {
@@ -303,6 +309,7 @@ pub fn follow(participant: &Participant, sender: &Arc<Sender>) -> Result<Followi
         participant: participant.clone(),
         asking: asking.clone(),
         here: HashMap::new(),
+        offices: HashMap::new(),
         unmatched: unmatched.clone(),
     };
     let (closing, alarm) = (Arc::new(AtomicBool::new(false)), reader.alarm());

@@ -97,19 +97,28 @@ pub(crate) fn give(participant: &Participant, receiver: u32, passes: &Arc<Passes
 #[derive(Clone)]
 pub(crate) struct PassOffice {
     /// The bus, until the sender stops following receivers.
-    pub(crate) participant: Arc<Mutex<Option<Participant>>>,
+    participant: Arc<Mutex<Option<Participant>>>,
     /// The receiver's process, and its number there.
-    pub(crate) process: Incarnation,
-    pub(crate) receiver: u32,
+    giver: Arc<Mutex<(Incarnation, u32)>>,
 }
 
 impl std::fmt::Debug for PassOffice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PassOffice").field("process", &self.process).field("receiver", &self.receiver).finish_non_exhaustive()
+        f.debug_struct("PassOffice").field("giver", &*self.giver.lock()).finish_non_exhaustive()
     }
 }
 
 impl PassOffice {
+    /// Makes the place for a receiver of this process and number.
+    pub(crate) fn new(participant: &Arc<Mutex<Option<Participant>>>, process: Incarnation, receiver: u32) -> PassOffice {
+        PassOffice { participant: participant.clone(), giver: Arc::new(Mutex::new((process, receiver))) }
+    }
+
+    /// Sets the present process and number of the receiver.
+    pub(crate) fn moved_to(&self, process: Incarnation, receiver: u32) {
+        *self.giver.lock() = (process, receiver);
+    }
+
     /// Asks for a pass. `None` where nothing proves hosts, and receivers need none.
     pub(crate) fn ask(&self) -> Option<Result<Token, CallError>> {
         let participant = self.participant.lock().clone().filter(|participant| participant.host().is_some())?;
@@ -117,11 +126,12 @@ impl PassOffice {
     }
 
     fn ask_as(&self, participant: &Participant) -> Result<Token, CallError> {
-        let service = service(self.process, self.receiver);
+        let (process, receiver) = *self.giver.lock();
+        let service = service(process, receiver);
         let question = Bytes::copy_from_slice(&participant.incarnation().to_bytes());
         for part in call(participant, &service, question, WAIT)? {
             let part = part?;
-            if part.from == self.process {
+            if part.from == process {
                 let unreadable = |_| CallError::Unreadable { service: service.clone(), why: "a pass has 16 bytes".to_owned() };
                 return part.content?.as_ref().try_into().map(Token).map_err(unreadable);
             }

@@ -18,7 +18,8 @@ use tampu_bulk::{
     receiver::{FlowSettings, Identity, ReceiverSettings},
     sender::SendFlow,
 };
-use tampu_bus::{Participant, connect::Settings};
+use tampu_bus::{Participant, Subject, connect::Settings};
+use tampu_types::{Partition, TopicName};
 
 fn flows(names: &[&str]) -> Vec<SendFlow> {
     let flow = |name: &&str| SendFlow { ack_wait: WAIT, wait: WAIT, ..SendFlow::new(name.parse().unwrap()) };
@@ -77,4 +78,47 @@ fn flows_of_one_name_connect_and_the_others_are_told() {
     drop((two, quicklook));
     eventually(|| spectra.connected() == 0);
     assert!(!spectra.wait_for(1, Duration::from_millis(1)));
+}
+
+#[test]
+fn a_receiver_that_is_announced_in_another_life_keeps_its_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Settings::isolated(dir.path());
+    let join = |name: &str| Participant::open(config.clone(), name.parse().unwrap()).unwrap();
+    // A client's session with its gateway before and after the restart of the hub.
+    let (correlator, before, after) = (join("CORR"), join("archive"), join("archive"));
+    let (one, logs) = receiver(&before, "correlator", &["spectra", "wvr"]);
+    let announced = directory::announce(&before, &one).unwrap();
+    let sender = Sender::open(Identity::of(&correlator), "correlator".parse().unwrap(), flows(&["spectra"])).unwrap();
+    let sender = Arc::new(sender);
+    let following = directory::follow(&correlator, &sender).unwrap();
+    let spectra = sender.flow(&"spectra".parse().unwrap()).unwrap();
+    assert!(spectra.wait_for(1, WAIT));
+    let transfer = |parameter: &[u8]| {
+        spectra.start(parameter).unwrap();
+        spectra.send(pattern(1, 100_000)).unwrap();
+        let report = spectra.stop().unwrap();
+        assert!(report.complete() && report.deliveries.len() == 1, "{report:?}");
+        assert_eq!(bytes_of(&logs[0].take_until_stop()), pattern(1, 100_000));
+    };
+    transfer(b"before");
+    let reconnects = || spectra.state().receivers.iter().map(|receiver| receiver.reconnects).collect::<Vec<_>>();
+    assert_eq!(reconnects(), [0]);
+
+    // The declaration of the next life has another second flow, which shows that it has arrived.
+    let topic = TopicName::new(directory::RECEIVERS).unwrap();
+    let partition = Partition::everybody();
+    let subject = Subject::new(&topic, &partition);
+    let writer = after.writer_for(&subject, directory::DECLARATION, directory::default_qos()).unwrap();
+    let again = format!(
+        r#"{{"receiver":7,"stream":"correlator","target":"{}","flows":[{{"name":"spectra","transports":["tcp"]}},{{"name":"autos","transports":["tcp"]}}]}}"#,
+        one.target()
+    );
+    writer.write_urgent(again.as_bytes()).unwrap();
+    eventually(|| following.unmatched().iter().any(|one| one.flow == "autos".parse().unwrap() && one.at_sender));
+    transfer(b"both");
+    drop(announced);
+    eventually(|| following.unmatched().iter().all(|one| one.flow != "wvr".parse().unwrap()));
+    transfer(b"after");
+    assert_eq!(reconnects(), [0], "the connection is the first one");
 }

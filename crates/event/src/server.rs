@@ -5,7 +5,7 @@
 //!                                    |-> the attribute's own stream (large, acknowledged, urgent, or named by a setting)
 //!                                    '-> the streams of other hosts whose processes want it
 //! keeper: questions (first values, lists, criteria), declarations, conflicts with other servers
-//! poller: polls that are due
+//! poller: polls that are due, and reads that a question waits for
 //! ```
 //! A push takes its attribute's lock and, for the time of a copy, the stream's. With either lock held, only the
 //! stream's writer waits for its readers, within its Qos. The keeper answers questions, and polls run on a thread of
@@ -45,6 +45,7 @@ use self::{
 pub use self::{
     attribute::{Attribute, EventLoan, PushError, PushReceipt, Pushed},
     options::{AttributeOptions, Delivery},
+    pending_read::PendingRead,
     server_state::{ATTRIBUTES_LIMIT, DeclareError},
     settings::{ServerSettings, Workers},
 };
@@ -57,12 +58,15 @@ mod early_events;
 mod host_route;
 mod host_stream;
 mod options;
+mod pending_read;
 mod poll;
 mod published;
 mod questions;
+mod reads;
 mod server_state;
 mod services;
 mod settings;
+mod waiting_get;
 
 /// Attributes of a process. Dropping it ends polls and answers. Remaining handles can push, but new subscribers get no
 /// first values.
@@ -99,6 +103,7 @@ impl Server {
             others: Mutex::new(others),
             services: QuestionQueue::default(),
             polls: Polls::default(),
+            waiting_gets: Mutex::default(),
             keeper: Gate::default(),
             stop: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
@@ -124,7 +129,7 @@ impl Server {
         Ok(server)
     }
 
-    fn work(&mut self, name: &str, round: impl Fn(&ServerState) + Send + 'static) {
+    fn work(&mut self, name: &str, round: impl Fn(&Arc<ServerState>) + Send + 'static) {
         let shared = self.shared.clone();
         let begun = WorkerThread::named(name).stack_size(256 << 10).spawn_restarting(RESTART_PAUSE, move || {
             while !shared.stop.load(Ordering::Acquire) {
@@ -238,9 +243,10 @@ fn look_after_hosts(shared: &ServerState) {
 }
 
 /// Does the keeper's work once. Returns whether more questions may wait.
-fn keep(shared: &ServerState) -> bool {
+fn keep(shared: &Arc<ServerState>) -> bool {
     shared.read_others(&mut shared.others.lock());
     let answered = services::answer_one(shared);
+    reads::answer_ready(shared);
     look_after_hosts(shared);
     shared.declare_all(&mut shared.table.lock(), topics::NAMES_KEPT / 2);
     answered

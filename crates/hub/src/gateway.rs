@@ -16,7 +16,7 @@
 //! | WebSocket, in the process of the HTTP server | [`websocket`] |
 //! | sessions, resuming | `sessions`, `session`, `outgoing` |
 //! | requests | `requests`; `topics`, `logs`, `attributes`, `publisher`, `questions`, `rights` |
-//! | questions of the bus to clients | `served`, `service` |
+//! | questions of the bus to clients | `served`, `service`; readings of their attributes: `reads`, `read_callback` |
 
 use std::{
     fs, io,
@@ -60,6 +60,8 @@ mod logs;
 mod outgoing;
 mod publisher;
 mod questions;
+mod read_callback;
+mod reads;
 mod remote;
 mod requests;
 mod rights;
@@ -235,7 +237,7 @@ impl GatewayReporter {
             report.subscriptions += counts.subscriptions;
             report.publishers += counts.publishers;
             report.questions += counts.questions;
-            report.services += counts.services;
+            report.services += counts.services + counts.reads;
             report.passed += counts.passed;
             report.kept_bytes += session.outgoing.kept_bytes();
             report.sent_bytes += session.outgoing.sent_bytes();

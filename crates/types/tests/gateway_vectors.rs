@@ -68,6 +68,12 @@ fn question() -> Vec<u8> {
     body
 }
 
+fn read() -> Vec<u8> {
+    let mut body = Vec::new();
+    Passed { number: 1, timeout_ms: 10_000, asker: "", question: b"{}" }.encode(&mut body);
+    body
+}
+
 fn answer(content: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     Answer { number: 1, content }.encode(&mut body);
@@ -165,11 +171,12 @@ fn session() -> Vec<(&'static str, Vec<u8>)> {
     };
     let life = Life { source: "CONTROL/DV01".into(), incarnation: incarnation(), state: "died".into() };
     let declare = Declare { topic: Some("weather/wind".into()), ..Declare::default() };
-    let opened = Opened { incarnation: Some(incarnation()), stream: Some(0) };
+    let opened = Opened { incarnation: Some(incarnation()), stream: Some(0), ..Opened::default() };
     let receipt = Receipt { written: Big(2), delivered: Some(Big(1)), readers: 1, ..Receipt::default() };
     let notice = Notice { attribute: 7, reason: "source died".into(), missed: None };
-    let serve = Serve { service: "bulk/control".into(), name: Some("corr".into()), time_ms: None };
-    let serving = Opened { incarnation: Some(incarnation()), stream: None };
+    let serve = Serve { service: "bulk/control".into(), name: Some("corr".into()), ..Serve::default() };
+    let reads = Serve { read: Some(2), fresh_ms: Some(100), ..Serve::default() };
+    let serving = Opened { incarnation: Some(incarnation()), ..Opened::default() };
     let mut part = incarnation().to_bytes().to_vec();
     part.extend_from_slice(b"{}");
     vec![
@@ -201,6 +208,11 @@ fn session() -> Vec<(&'static str, Vec<u8>)> {
         ("client", frame(Kind::Answer, FLAG_LAST, 5, 9, &answer(b""))),
         ("client", frame(Kind::Answer, FLAG_LAST | FLAG_REFUSED, 5, 10, &answer(br#"{"error":"start it first"}"#))),
         ("hub", frame(Kind::Cancel, 0, 5, 15, &1u64.to_le_bytes())),
+        ("client", json(Kind::Serve, 6, 11, &reads)),
+        ("hub", json(Kind::Opened, 6, 16, &serving)),
+        ("hub", frame(Kind::Question, 0, 6, 17, &read())),
+        ("client", frame(Kind::Publish, FLAG_AT_ONCE, 2, 12, &publish())),
+        ("client", frame(Kind::Answer, FLAG_LAST, 6, 13, &answer(b""))),
         ("client", json(Kind::Bye, 0, 0, &End::default())),
     ]
 }

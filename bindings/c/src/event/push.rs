@@ -212,3 +212,29 @@ pub unsafe extern "C" fn tampu_event_poll(
         Ok(0)
     })
 }
+
+/// Has an attribute read when somebody asks for its current value.
+///
+/// # Safety
+/// `handle` is NULL or open; `read` may be called with `context`, in any thread, until the attribute is withdrawn and the
+/// server is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_event_on_read(
+    handle: *const Attribute,
+    max_age_ms: u32,
+    read: Option<unsafe extern "C" fn(*mut c_void, *const Attribute)>,
+    context: *mut c_void,
+) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let attribute = unsafe { attribute(handle) }?;
+        let poll = Poll { read: read.ok_or(Failure::Null("the callback"))?, context };
+        attribute.on_read(Duration::from_millis(max_age_ms.into()), move |attribute| {
+            // The whole value is captured: its members alone could not be sent.
+            let Poll { read, context } = &poll;
+            // SAFETY: by the caller of `tampu_event_on_read`.
+            inside(|| unsafe { read(*context, attribute) });
+        });
+        Ok(0)
+    })
+}

@@ -114,7 +114,7 @@ class Server:
     def __init__(self, source: str, *, domain: str | None = None) -> None:
         self._native = EventServer(source, domain=domain)
         self._attributes: list[Attribute] = []
-        self._reads: dict[int, tuple[Attribute, Callable[[], Any]]] = {}
+        self._reads: dict[int, tuple[Attribute, Callable[[], Any], bool]] = {}
 
     def declare(
         self,
@@ -173,11 +173,22 @@ class Server:
         failed reading.
         """
         number = len(self._reads)
-        self._reads[number] = (attribute, read)
+        self._reads[number] = (attribute, read, True)
         self._native.poll(attribute._native, period_ms, number)
 
+    def on_read(self, attribute: Attribute, read: Callable[[], Any], max_age_ms: int = 0) -> None:
+        """Has ``read`` called when somebody asks for the current value and the last reading is older than this, and
+        pushes what it returns. ``run_polls`` or ``polls`` calls it.
+
+        Those who ask wait at most 2 s, and share the reading. They get the text of an exception; the attribute's reading
+        stays as it is.
+        """
+        number = len(self._reads)
+        self._reads[number] = (attribute, read, False)
+        self._native.on_read(attribute._native, max_age_ms, number)
+
     def run_polls(self, timeout: float | None = None) -> int:
-        """Reads attributes when they are due, in this thread, until the server is closed or the time is over."""
+        """Reads attributes when they are due or asked for, in this thread, until the server is closed or the time is over."""
         loop_end = None if timeout is None else _now() + timeout
         count = 0
         while True:
@@ -190,7 +201,7 @@ class Server:
                 count += 1
 
     async def polls(self) -> None:
-        """Reads attributes when they are due, in the loop of asyncio, until the server is closed."""
+        """Reads attributes when they are due or asked for, in the loop of asyncio, until the server is closed."""
         while (due := self._native.due()) is not None:
             if not due:
                 await readable(self._native.fileno())
@@ -198,11 +209,16 @@ class Server:
                 self._read(number)
 
     def _read(self, number: int) -> None:
-        attribute, read = self._reads[number]
+        attribute, read, is_poll = self._reads[number]
         try:
             attribute.push(read())
         except Exception as error:
-            attribute.fail(type(error).__name__, str(error), getattr(read, "__qualname__", ""))
+            if is_poll:
+                attribute.fail(type(error).__name__, str(error), getattr(read, "__qualname__", ""))
+            else:
+                self._native.read_ended(number, type(error).__name__, str(error))
+        else:
+            self._native.read_ended(number)
 
     def close(self) -> None:
         """Withdraws all attributes and ends the polls."""

@@ -1,6 +1,7 @@
 //! Clients and their subscriptions.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -249,13 +250,21 @@ impl EventColumns {
         let Some(rows) = self.inbox.wait(py, most, timeout.map(seconds))? else { return Ok(None) };
         let (names, indexes, times, numbers, values) = py.detach(|| {
             let mut infos: Vec<Arc<tampu_event::client::AttributeInfo>> = Vec::new();
-            let mut known: std::collections::HashMap<usize, u32> = std::collections::HashMap::new();
-            let (mut indexes, mut times, mut numbers, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let mut known: HashMap<usize, u32> = HashMap::new();
+            let column = |width| Vec::with_capacity(width * rows.len());
+            let (mut indexes, mut times, mut numbers, mut values) = (column(4), column(8), column(8), column(8));
+            // Events of one attribute often follow one another.
+            let mut last = (0, 0);
             for row in rows.iter().filter(|row| row.has_reading) {
-                let index = *known.entry(Arc::as_ptr(&row.info).addr()).or_insert_with(|| {
-                    infos.push(row.info.clone());
-                    infos.len() as u32 - 1
-                });
+                let address = Arc::as_ptr(&row.info).addr();
+                if address != last.0 {
+                    let index = *known.entry(address).or_insert_with(|| {
+                        infos.push(row.info.clone());
+                        infos.len() as u32 - 1
+                    });
+                    last = (address, index);
+                }
+                let index: u32 = last.1;
                 indexes.extend_from_slice(&index.to_ne_bytes());
                 times.extend_from_slice(&row.time.to_ne_bytes());
                 numbers.extend_from_slice(&row.number.to_ne_bytes());

@@ -1,20 +1,21 @@
 //! Servers and their attributes.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyList};
 use tampu_event::{
     Server,
     criteria::Reading,
-    server::{AttributeOptions, Delivery, PushError, Pushed, ServerSettings},
+    server::{AttributeOptions, Delivery, PendingRead, PushError, Pushed, ServerSettings},
 };
 use tampu_types::{
     Time,
-    event::{AttributeConfig, Failure, Quality, Value},
+    event::{AttributeConfig, DataType, Failure, Format, Quality, Value},
 };
 
 use crate::{
+    buffer::Buffer,
     event::{
         client::{kinds_of, seconds},
         inbox::Inbox,
@@ -24,15 +25,17 @@ use crate::{
     failure::raised,
 };
 
-/// Most due polls that wait; an attribute is in the queue once at a time, unless its reads are slow.
+/// Most due polls and reads that wait; an attribute is in the queue once at a time, unless its reads are slow.
 const DUE_MAX: usize = 65_536;
 
 /// Attributes of this process.
 #[pyclass(frozen, module = "tampu._native")]
 pub struct EventServer {
     server: Mutex<Option<Arc<Server>>>,
-    /// Attributes whose poll is due, by the number that Python gave them.
+    /// Callbacks of Python that are due, by the number that Python gave them.
     due: Arc<Inbox<u64>>,
+    /// Reads that wait for these callbacks.
+    reads: Arc<Mutex<HashMap<u64, PendingRead>>>,
 }
 
 fn of_push(error: PushError) -> PyErr {
@@ -49,7 +52,11 @@ impl EventServer {
     fn open(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<EventServer> {
         let participant = join(py, source, domain)?;
         let server = py.detach(|| Server::start(participant, ServerSettings::default())).map_err(raised)?;
-        Ok(EventServer { server: Mutex::new(Some(Arc::new(server))), due: Arc::new(Inbox::bounded(DUE_MAX).map_err(raised)?) })
+        Ok(EventServer {
+            server: Mutex::new(Some(Arc::new(server))),
+            due: Arc::new(Inbox::bounded(DUE_MAX).map_err(raised)?),
+            reads: Arc::default(),
+        })
     }
 
     /// Declares an attribute with this configuration, as JSON.
@@ -76,6 +83,29 @@ impl EventServer {
         Ok(())
     }
 
+    /// Puts `number` into the queue when somebody asks for the current value and the last reading is older than this.
+    fn on_read(&self, attribute: &EventAttribute, max_age_ms: u32, number: u64) -> PyResult<()> {
+        let (due, reads) = (self.due.clone(), self.reads.clone());
+        attribute.attribute()?.on_read_asked(Duration::from_millis(max_age_ms.into()), move |read| {
+            // The one before, which has timed out, ends without the lock.
+            let before = reads.lock().insert(number, read);
+            drop(before);
+            due.put(number);
+        });
+        Ok(())
+    }
+
+    /// Ends the read of a callback, if there is one; with the reason why it failed.
+    #[pyo3(signature = (number, reason = None, description = ""))]
+    fn read_ended(&self, number: u64, reason: Option<&str>, description: &str) {
+        let read = self.reads.lock().remove(&number);
+        match (read, reason) {
+            (Some(read), None) => read.done(),
+            (Some(read), Some(reason)) => read.fail(Failure::new(reason, description)),
+            (None, _) => {}
+        }
+    }
+
     /// Takes the numbers of due polls; None at the end. If there are none, `fileno` becomes readable with the next one.
     fn due(&self) -> Option<Vec<u64>> {
         self.due.take_or_arm(DUE_MAX).map(Vec::from)
@@ -95,6 +125,8 @@ impl EventServer {
     fn close(&self, py: Python<'_>) {
         let server = self.server.lock().take();
         py.detach(|| drop(server));
+        let left = std::mem::take(&mut *self.reads.lock());
+        drop(left);
         self.due.close();
     }
 }
@@ -147,6 +179,17 @@ impl EventAttribute {
     fn push_all(&self, values: &Bound<'_, PyAny>) -> PyResult<u64> {
         let attribute = self.attribute()?;
         let mut sent = 0;
+        let is_number = (self.config.data_type, self.config.format) == (DataType::Double, Format::Scalar);
+        if is_number
+            && !values.is_exact_instance_of::<PyList>()
+            && let Some(buffer) = Buffer::of(values)
+            && let ([_], Some(numbers)) = (buffer.shape(), buffer.elements::<f64>())
+        {
+            for number in numbers {
+                sent += u64::from(!attribute.push(Value::scalar(number)).map_err(of_push)?.kinds.is_empty());
+            }
+            return Ok(sent);
+        }
         for value in values.try_iter()? {
             let pushed = with_value(&self.config, &value?, |value: Value<'_>| attribute.push(value).map_err(of_push))?;
             sent += u64::from(!pushed.kinds.is_empty());

@@ -4,7 +4,7 @@ use pyo3::{
     IntoPyObjectExt,
     exceptions::PyTypeError,
     prelude::*,
-    types::{PyBool, PyBytes, PyList, PyString},
+    types::{PyBool, PyBytes, PyFloat, PyList, PyString},
 };
 use tampu_event::{DataType, Format, Value};
 use tampu_types::event::{AttributeConfig, Data, DevState, Element, Shape, ValueView};
@@ -129,7 +129,11 @@ pub fn with_value<R>(
         DataType::Long64 => numbers::<i64, R>(config, given, using),
         DataType::ULong64 => numbers::<u64, R>(config, given, using),
         DataType::Float => numbers::<f32, R>(config, given, using),
-        DataType::Double => numbers::<f64, R>(config, given, using),
+        DataType::Double => match given.cast_exact::<PyFloat>() {
+            // The usual number of Python needs no list of elements.
+            Ok(number) if config.format == Format::Scalar => using(Value::scalar(&number.value())),
+            _ => numbers::<f64, R>(config, given, using),
+        },
         DataType::Boolean => {
             let made = elements(config, given, |one| one.extract::<bool>())?;
             using(Value { data: Data::Boolean(&made.elements), shape: made.shape })

@@ -4,7 +4,10 @@
 //! and logger names, but records that arrive from elsewhere have new texts each time. So the tables have bounds. Beyond
 //! them, places are found by their texts, and records of further loggers become whole records.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use pyo3::{prelude::*, types::PyString};
 use tampu_log::Logger;
@@ -22,6 +25,32 @@ const PLACES_MAX: usize = 8192;
 
 type Address = usize;
 
+/// A table by addresses and small numbers. The standard hash resists keys that an attacker chooses; nobody chooses these.
+type ByAddress<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
+
+/// A hash that multiplies and folds each number of a key.
+#[derive(Default)]
+struct Fold(u64);
+
+impl Hasher for Fold {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_usize(byte.into()));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        let product = u128::from(self.0.rotate_left(32) ^ number as u64) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_usize(number as usize);
+    }
+}
+
 fn address(text: &Bound<'_, PyString>) -> Address {
     text.as_ptr().addr()
 }
@@ -37,13 +66,13 @@ pub struct Loggers {
     root: Logger,
     all: Vec<Logger>,
     by_text: HashMap<(String, String), usize>,
-    by_address: HashMap<(Address, Address), KnownLogger>,
+    by_address: ByAddress<(Address, Address), KnownLogger>,
 }
 
 impl Loggers {
     /// Makes the loggers of a process.
     pub fn of(root: Logger) -> Loggers {
-        Loggers { root, all: Vec::new(), by_text: HashMap::new(), by_address: HashMap::new() }
+        Loggers { root, all: Vec::new(), by_text: HashMap::new(), by_address: ByAddress::default() }
     }
 
     /// Returns the process's logger.
@@ -99,7 +128,7 @@ struct KnownPlace {
 /// Statements by the place of their call and the names of its data.
 #[derive(Default)]
 pub struct Places {
-    by_address: HashMap<PlaceKey, KnownPlace>,
+    by_address: ByAddress<PlaceKey, KnownPlace>,
 }
 
 impl Places {

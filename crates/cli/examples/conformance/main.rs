@@ -1,7 +1,7 @@
 //! Driver of the conformance kit in Rust. `tests/conformance/README.md` has its protocol, `tests/peers/conformance.py` runs it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     error::Error,
     fmt::Display,
     io::{Write, stdin, stdout},
@@ -114,6 +114,21 @@ impl Driver {
                 let mut config = AttributeConfig::new(command.name.parse()?, command.data_type.parse()?, command.format.parse()?);
                 config.labels.clone_from(&command.labels);
                 self.attributes.insert(command.name.clone(), self.server.declare(config)?);
+            }
+            "readable" => {
+                let config = AttributeConfig::new(command.name.parse()?, DataType::Double, Format::Scalar);
+                let attribute = self.server.declare(config)?;
+                let mut left = VecDeque::from(command.elements.clone());
+                attribute.on_read(Duration::ZERO, move |attribute| {
+                    let next = if left.len() > 1 { left.pop_front() } else { left.front().cloned() };
+                    let pushed = values(DataType::Double, &Vec::from_iter(next)).map(|values| {
+                        let shape = Shape { format: Format::Scalar, x: 1, y: 0 };
+                        attribute.push(Value { data: values.as_data(), shape }).map(drop)
+                    });
+                    // What is not pushed is seen by the runner.
+                    let _ = pushed;
+                });
+                self.attributes.insert(command.name.clone(), attribute);
             }
             "withdraw" => drop(self.attributes.remove(&command.name)),
             "push" => self.push(command)?,

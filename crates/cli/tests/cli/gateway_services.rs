@@ -13,15 +13,19 @@ use tampu_bus::{
     gateway::GatewayClient,
     service::{CallError, Part, call},
 };
-use tampu_types::gateway::{
-    Kind,
-    frame::{FLAG_LAST, FLAG_REFUSED},
-    messages::{Code, End, Hello, Opened, SERVE, Serve},
-    question::{Answer, Passed},
+use tampu_event::ask;
+use tampu_types::{
+    event::{AttributeConfig, Data, DataType, EventSample, Format, Value},
+    gateway::{
+        Kind,
+        frame::{FLAG_LAST, FLAG_REFUSED},
+        messages::{Code, Declare, End, Hello, Opened, SERVE, Serve},
+        question::{Answer, Passed},
+    },
 };
 
 use crate::{
-    gateway::{Got, client, next, next_of, next_of_any, participant, socket},
+    gateway::{Got, body_of, client, next, next_of, next_of_any, participant, socket},
     site::{PATIENCE, Site, until},
 };
 
@@ -32,7 +36,7 @@ fn server(site: &Site, source: &str) -> GatewayClient {
 }
 
 fn serve(service: &str, name: Option<&str>, time_ms: Option<u32>) -> Serve {
-    Serve { service: service.to_owned(), name: name.map(str::to_owned), time_ms }
+    Serve { service: service.to_owned(), name: name.map(str::to_owned), time_ms, ..Serve::default() }
 }
 
 fn answer(client: &mut GatewayClient, id: u32, number: u64, flags: u8, content: &[u8]) {
@@ -242,4 +246,143 @@ fn services_of_clients_have_rules_and_names_of_their_own() {
     let audit = site.find(1, &["--contains", "corr: {\"stop\":{}}"]);
     let message = audit[0]["message"].as_str().unwrap();
     assert!(message.contains("did set the service bulk/control: corr: "), "{message}");
+}
+
+fn reading(value: f64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    EventSample::of(0, Value::scalar(&value)).encode(&mut bytes).unwrap();
+    body_of(&[&bytes])
+}
+
+/// Asks for the current value on a thread: the value, or its error. The attribute appears after a moment.
+fn asking_for(native: &Participant, name: &'static str) -> JoinHandle<Result<f64, (String, String)>> {
+    let native = native.clone();
+    std::thread::spawn(move || {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let found = ask::get(&native, &[name.parse().unwrap()], PATIENCE).unwrap();
+            if let Some((_, _, event)) = found.first() {
+                return match event.errors.first() {
+                    Some(error) => Err((error.reason.clone(), error.description.clone())),
+                    None => match event.as_sample().value.map(|value| value.data) {
+                        Some(Data::Double([value])) => Ok(*value),
+                        other => panic!("{other:?}"),
+                    },
+                };
+            }
+            assert!(Instant::now() < until, "no server has {name}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    })
+}
+
+#[test]
+fn a_question_for_a_current_value_reaches_the_program_of_the_attribute() {
+    let site = Site::new();
+    let _hub = site.hub_of_roles(&[]);
+    let native = participant(&site, "native");
+    let mut mount = server(&site, "CONTROL/Mount");
+    let config = AttributeConfig::new("obs/mount/1/az".parse().unwrap(), DataType::Double, Format::Scalar);
+    mount.send_json(Kind::Declare, 1, &Declare { attribute: Some(Box::new(config)), ..Declare::default() }).unwrap();
+    mount.send_json(Kind::Declare, 2, &Declare { topic: Some("mount/raw".into()), ..Declare::default() }).unwrap();
+    next_of(&mut mount, Kind::Opened);
+    next_of(&mut mount, Kind::Opened);
+    let fresh = |read, fresh_ms| Serve { read: Some(read), fresh_ms: Some(fresh_ms), ..Serve::default() };
+    for (id, serve, words) in [
+        (3, fresh(9, 0), "9 is no publisher of this session"),
+        (4, fresh(2, 0), "publisher 2 has a topic"),
+        (5, Serve { fresh_ms: None, ..fresh(1, 0) }, "either `fresh_ms` or `poll_ms`"),
+        (6, Serve { poll_ms: Some(0), fresh_ms: None, ..fresh(1, 0) }, "0 ms are out of range"),
+        (7, Serve { service: "a/b".into(), ..fresh(1, 0) }, "either a service or `read`"),
+        (8, Serve { service: "a/b".into(), read: None, ..fresh(1, 0) }, "need `read`"),
+    ] {
+        mount.send_json(Kind::Serve, id, &serve).unwrap();
+        let end = ended(&mut mount);
+        assert!(end.code == Code::Bad && end.error.contains(words), "{end:?}");
+    }
+    mount.send_json(Kind::Serve, 3, &Serve { time_ms: Some(1000), ..fresh(1, 0) }).unwrap();
+    next_of(&mut mount, Kind::Opened);
+    mount.send_json(Kind::Serve, 4, &fresh(1, 0)).unwrap();
+    assert!(ended(&mut mount).error.contains("has such a callback already"));
+
+    let asked = asking_for(&native, "obs/mount/1/az");
+    let (number, asker, octets) = passed(&next_of(&mut mount, Kind::Question));
+    assert_eq!((asker.as_str(), &octets[..]), ("", &b"{}"[..]));
+    mount.send(Kind::Publish, 0, 1, &reading(180.5)).unwrap();
+    answer(&mut mount, 3, number, FLAG_LAST, b"");
+    assert_eq!(asked.join().unwrap(), Ok(180.5));
+
+    let asked = asking_for(&native, "obs/mount/1/az");
+    let (number, ..) = passed(&next_of(&mut mount, Kind::Question));
+    answer(&mut mount, 3, number, FLAG_LAST | FLAG_REFUSED, br#"{"error":"the drive is off"}"#);
+    assert_eq!(asked.join().unwrap(), Err(("Tampu_ReadFailed".to_owned(), "the drive is off".to_owned())));
+
+    let asked = asking_for(&native, "obs/mount/1/az");
+    let (number, ..) = passed(&next_of(&mut mount, Kind::Question));
+    assert_eq!(next_of(&mut mount, Kind::Cancel).body, number.to_le_bytes());
+    assert_eq!(asked.join().unwrap().unwrap_err().0, "Tampu_ReadTimedOut");
+
+    // A poll has the same way, and its period can be changed from outside.
+    let poll = Serve { read: Some(1), poll_ms: Some(20), ..Serve::default() };
+    mount.send_json(Kind::Serve, 5, &poll).unwrap();
+    next_of(&mut mount, Kind::Opened);
+    for value in [1.0, 2.0] {
+        let question = next_of(&mut mount, Kind::Question);
+        assert_eq!(question.id, 5);
+        mount.send(Kind::Publish, 0, 1, &reading(value)).unwrap();
+        answer(&mut mount, 5, passed(&question).0, FLAG_LAST, b"");
+    }
+    let slower = ask::Change { polled_ms: Some(3_600_000), ..ask::Change::default() };
+    let changed = ask::configure(&native, &"obs/mount/1/az".parse().unwrap(), Some(slower), PATIENCE).unwrap();
+    assert_eq!(changed[0].attributes[0].config.polled_ms, Some(3_600_000));
+
+    // Without a program, the reason is reported at once.
+    mount.socket().shutdown(Shutdown::Both).unwrap();
+    until("the hub notices the loss", || {
+        let read = asking_for(&native, "obs/mount/1/az").join().unwrap();
+        matches!(read, Err((reason, why)) if reason == "Tampu_NotRead" && why.contains("lost its connection"))
+    });
+    assert!(mount.resume().unwrap());
+    mount.send(Kind::Close, 0, 3, &[]).unwrap();
+    assert_eq!(ended(&mut mount).code, Code::Done);
+    assert_eq!(asking_for(&native, "obs/mount/1/az").join().unwrap(), Ok(2.0), "the last reading");
+    mount.bye().unwrap();
+}
+
+#[test]
+fn a_client_gives_passes_to_those_who_may_send_to_its_receiver() {
+    let site = Site::new();
+    let policy = site.file("policy.toml", "[[deny]]\nwho = \"local\"\nmay = [\"send\"]\nwhat = \"bulk/secret\"\n");
+    let config = site.file("tampu.toml", format!("[access]\npolicy = \"{policy}\"\n"));
+    let _hub = site.hub_of_roles(&["--config", &config]);
+    let native = participant(&site, "native");
+    let mut archive = server(&site, "java/archive");
+    let passes = |stream: &str, receiver| Serve { receiver, ..serve("bulk/pass", Some(stream), None) };
+    for (id, wanted, words) in [
+        (1, passes("raw", None), "needs the number of the `receiver`"),
+        (2, serve("bulk/pass", None, None), "needs the stream"),
+        (3, Serve { receiver: Some(1), ..serve("mount/position", None, None) }, "for bulk/pass only"),
+        (4, serve("bulk/pass/x", Some("raw"), None), "one of the hub's own"),
+    ] {
+        archive.send_json(Kind::Serve, id, &wanted).unwrap();
+        let end = ended(&mut archive);
+        assert!(end.code == Code::Bad && end.error.contains(words), "{end:?}");
+    }
+    let mut opened = Opened::default();
+    for (id, stream) in [(7, "raw"), (8, "secret")] {
+        archive.send_json(Kind::Serve, id, &passes(stream, Some(id))).unwrap();
+        opened = next_of(&mut archive, Kind::Opened).json();
+        assert!(!opened.proved, "without certificates nothing proves hosts");
+    }
+    let name = |receiver: u32| format!("bulk/pass/{}/{receiver}", opened.incarnation.unwrap()).leak() as &'static str;
+    let asked = asking(&native, name(7), "sixteen octets..");
+    let (number, asker, octets) = passed(&next_of(&mut archive, Kind::Question));
+    assert_eq!((asker.as_str(), &octets[..]), ("local", &b"sixteen octets.."[..]));
+    answer(&mut archive, 7, number, 0, &[7; 16]);
+    answer(&mut archive, 7, number, FLAG_LAST, b"");
+    let parts = asked.join().unwrap();
+    assert_eq!(parts[0].as_ref().unwrap().content.clone().unwrap(), [7; 16][..]);
+    let denied = asking(&native, name(8), "sixteen octets..").join().unwrap();
+    assert!(matches!(&denied[..], [Ok(Part { content: Err(CallError::Denied(_)), .. })]), "{denied:?}");
+    archive.bye().unwrap();
 }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tampu_bus::{LoanError, ReaderState, ReaderStatus, WriteError};
 use tampu_types::{
     Incarnation, Time,
@@ -22,6 +23,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
     attribute_state::{LastReading, quality_within},
+    pending_read::{Ask, PendingRead},
     published::PublishedAttribute,
     server_state::ServerState,
 };
@@ -208,6 +210,7 @@ impl Attribute {
         state.last = LastReading::Here;
         state.pushes += 1;
         state.pushed_at = time;
+        state.read_at = Some(now);
         state.quality = Some(quality);
         if decided.is_empty() {
             state.held_back += 1;
@@ -333,6 +336,50 @@ impl Attribute {
         };
         shared.polls.add(self.inner().index, Box::new(read_once), shared.clock.monotonic());
     }
+
+    /// Ends its polls.
+    pub fn end_polls(&self) {
+        self.handle.shared.polls.remove(self.inner().index);
+        self.handle.shared.reconfigure(&self.handle.inner, |config| config.polled_ms = None);
+    }
+
+    /// Has `read` called when somebody asks for the current value ([`crate::ask::get`]) and the last reading is older than
+    /// `max_age`. `read` gets the attribute, and pushes. It runs on the thread of the server's polls. Those who ask
+    /// meanwhile share the reading; they wait at most 2 s. A `read` that panics fails their questions, and is no reading.
+    pub fn on_read(&self, max_age: Duration, read: impl FnMut(&Attribute) + Send + 'static) {
+        let (weak, shared) = (Arc::downgrade(&self.handle), Arc::downgrade(&self.handle.shared));
+        let read = Arc::new(Mutex::new(read));
+        self.on_read_asked(max_age, move |pending| {
+            let Some(shared) = shared.upgrade() else { return };
+            let (weak, read) = (weak.clone(), read.clone());
+            shared.polls.run_soon(Box::new(move || {
+                let Some(handle) = weak.upgrade() else { return };
+                let attribute = Attribute { handle };
+                match catch_unwind(AssertUnwindSafe(|| read.lock()(&attribute))) {
+                    Ok(()) => pending.done(),
+                    Err(panic) => pending.fail(Failure::new("Tampu_ReadPanicked", message_of(panic.as_ref()))),
+                }
+            }));
+        });
+    }
+
+    /// Like [`Attribute::on_read`], for a program that reads elsewhere: `ask` must not wait. It hands the read on, and
+    /// whoever has pushed the reading ends it. One read of an attribute is under way at a time.
+    pub fn on_read_asked(&self, max_age: Duration, ask: impl Fn(PendingRead) + Send + Sync + 'static) {
+        let max_age = u64::try_from(max_age.as_nanos()).unwrap_or(u64::MAX);
+        self.set_reads(Some((max_age, Arc::new(ask))));
+    }
+
+    /// Ends its read callback: questions get the last reading.
+    pub fn end_reads(&self) {
+        self.set_reads(None);
+    }
+
+    fn set_reads(&self, callback: Option<(u64, Arc<Ask>)>) {
+        // The one before may hold a read, whose end needs the lock.
+        let before = std::mem::replace(&mut self.inner().reads.lock().callback, callback);
+        drop(before);
+    }
 }
 
 /// Memory for the elements of one event. Publish it; dropping it returns the memory.
@@ -382,6 +429,7 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan
         state.last = LastReading::InStream;
         state.pushes += 1;
         state.pushed_at = time;
+        state.read_at = Some(shared.clock.monotonic());
         state.quality = Some(quality);
         Ok((Pushed { kinds, number: state.number, readers }, self.attribute))
     }

@@ -36,6 +36,8 @@ pub(super) struct AttributeState {
     pub pushes: u64,
     pub held_back: u64,
     pub pushed_at: Time,
+    /// Time of the last push, monotonic ns.
+    pub read_at: Option<u64>,
     pub quality: Option<Quality>,
     /// First events, for other hosts.
     pub early: EarlyEvents,
@@ -55,6 +57,7 @@ impl AttributeState {
             pushes: 0,
             held_back: 0,
             pushed_at: Time(0),
+            read_at: None,
             quality: None,
             early,
             hosts: Vec::new(),

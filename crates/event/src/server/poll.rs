@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
+    collections::{BinaryHeap, HashMap, VecDeque},
     time::Duration,
 };
 
@@ -11,6 +11,9 @@ use tampu_bus::clock::Gate;
 
 /// Reads an attribute once and returns its period, ns; `None` when the attribute has ended.
 pub(super) type Read = Box<dyn FnMut() -> Option<u64> + Send>;
+
+/// Work for the poller's thread.
+pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Longest sleep, because periods may be changed meanwhile.
 const LONGEST: Duration = Duration::from_millis(250);
@@ -29,11 +32,15 @@ struct Due {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     /// Polls by the attribute's number.
     polls: HashMap<u32, Poll>,
+    /// The attribute whose poll runs at present, unless its polls were ended meanwhile.
+    running: Option<u32>,
 }
 
 #[derive(Default)]
 pub(super) struct Polls {
     due: Mutex<Due>,
+    /// Reads that questions wait for: at most one of an attribute.
+    soon: Mutex<VecDeque<Job>>,
     pub gate: Gate,
 }
 
@@ -44,6 +51,21 @@ impl Polls {
         due.polls.insert(index, Poll { read, next: now });
         due.heap.push(Reverse((now, index)));
         drop(due);
+        self.gate.open();
+    }
+
+    /// Ends the polls of an attribute.
+    pub fn remove(&self, index: u32) {
+        let mut due = self.due.lock();
+        due.polls.remove(&index);
+        if due.running == Some(index) {
+            due.running = None;
+        }
+    }
+
+    /// Runs a job before the next poll.
+    pub fn run_soon(&self, job: Job) {
+        self.soon.lock().push_back(job);
         self.gate.open();
     }
 
@@ -62,6 +84,11 @@ impl Polls {
     /// Runs the polls that are due. Returns the time until the next one. No lock is held during a poll.
     pub fn run(&self, now: u64) -> Duration {
         for _ in 0..AT_ONCE {
+            let job = self.soon.lock().pop_front();
+            if let Some(job) = job {
+                job();
+                continue;
+            }
             let (at, id, mut poll) = {
                 let mut due = self.due.lock();
                 match due.heap.peek() {
@@ -74,6 +101,7 @@ impl Polls {
                     continue;
                 }
                 let Some(poll) = due.polls.remove(&id) else { continue };
+                due.running = Some(id);
                 (at, id, poll)
             };
             let Some(period) = (poll.read)() else { continue };
@@ -81,6 +109,9 @@ impl Polls {
             let late = now.saturating_sub(at) / period;
             poll.next = at + (late + 1) * period;
             let mut due = self.due.lock();
+            if due.running.take() != Some(id) {
+                continue;
+            }
             due.heap.push(Reverse((poll.next, id)));
             // Reading it may have put another in its place.
             due.polls.entry(id).or_insert(poll);

@@ -15,6 +15,7 @@ use super::{
     host_route::{HostReader, HostRoute, Wish},
     host_stream::HostStream,
     options::AttributeOptions,
+    pending_read::AttributeReads,
 };
 
 /// Length in bytes from which encoded events are put into lent memory. From about here on, the copies into the batch
@@ -54,6 +55,7 @@ pub(super) struct PublishedAttribute {
     pub options: AttributeOptions,
     pub out: EventWriter,
     pub state: Mutex<AttributeState>,
+    pub reads: Arc<Mutex<AttributeReads>>,
     /// The other source that owns the name by the rule of precedence.
     other_owner: Mutex<Option<SourceInfo>>,
 }
@@ -73,6 +75,7 @@ impl PublishedAttribute {
             options,
             out,
             state: Mutex::new(AttributeState::new(config, early)),
+            reads: Arc::default(),
             other_owner: Mutex::default(),
         }
     }

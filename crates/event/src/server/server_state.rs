@@ -31,6 +31,7 @@ use super::{
     published::{EventWriter, PublishedAttribute},
     questions::QuestionQueue,
     settings::ServerSettings,
+    waiting_get::WaitingGet,
 };
 use crate::{names_reader, topics};
 
@@ -96,6 +97,8 @@ pub(super) struct ServerState {
     pub(super) others: Mutex<OtherDeclarations>,
     pub(super) services: QuestionQueue,
     pub(super) polls: Polls,
+    /// Questions for current values that wait for reads. The limits of the services bound it.
+    pub(super) waiting_gets: Mutex<Vec<WaitingGet>>,
     /// Gate that opens when there is work for the keeper.
     pub(super) keeper: Gate,
     pub(super) stop: AtomicBool,

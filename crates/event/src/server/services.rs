@@ -20,6 +20,7 @@ use super::{
     host_stream::HostStream,
     published::PublishedAttribute,
     questions::QuestionKind,
+    reads,
     server_state::ServerState,
 };
 use crate::{
@@ -65,12 +66,12 @@ pub(super) fn declare(shared: &Arc<ServerState>) -> Result<Vec<Guard>, BusError>
 }
 
 /// Answers one question. Returns false if none waits.
-pub(super) fn answer_one(shared: &ServerState) -> bool {
+pub(super) fn answer_one(shared: &Arc<ServerState>) -> bool {
     let Some((service, request)) = shared.services.waiting.lock().pop_front() else { return false };
     match service {
         QuestionKind::Refresh => refresh(shared, &request),
         QuestionKind::List => list(shared, &request),
-        QuestionKind::Get => get(shared, &request),
+        QuestionKind::Get => get(shared, request),
         QuestionKind::Conf => conf(shared, &request),
         QuestionKind::Doctor => doctor(shared, &request),
     }
@@ -177,8 +178,9 @@ fn describe(shared: &ServerState, request: &Request, asked: &Question) {
     send_all(shared, request, &all);
 }
 
-fn get(shared: &ServerState, request: &Request) {
+fn get(shared: &Arc<ServerState>, request: Request) {
     let Ok(asked) = request.json::<Get>() else { return };
+    let mut found = Vec::new();
     for name in asked.names {
         let inner = {
             let table = shared.table.lock();
@@ -188,15 +190,9 @@ fn get(shared: &ServerState, request: &Request) {
         if let Err(denied) = request.require_for(Verb::Read, &resource(&inner)) {
             return request.deny(denied);
         }
-        let event = inner.state.lock().refreshed(inner.index, 0);
-        // Names are checked to be far shorter.
-        let mut part = (inner.name.as_str().len() as u16).to_le_bytes().to_vec();
-        part.extend_from_slice(inner.name.as_str().as_bytes());
-        part.extend_from_slice(&event);
-        if !request.part(&part) {
-            return;
-        }
+        found.push(inner);
     }
+    reads::answer(shared, request, found);
 }
 
 fn resource(inner: &PublishedAttribute) -> Resource {

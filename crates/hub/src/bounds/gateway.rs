@@ -74,6 +74,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         "a further one is refused, and the reason is sent",
     ),
     bound(
+        "read callbacks and polls of a session",
+        Constant("hub/src/gateway/limits.rs", "READS", "2048", "2048"),
+        "a further one is refused, and the reason is sent",
+    ),
+    bound(
         "questions of the bus that a service of a session answers at once",
         Constant("hub/src/gateway/limits.rs", "PASSED_QUESTIONS", "16", "16"),
         "a further one is refused, and the asker gets the reason",

@@ -32,6 +32,8 @@ pub(crate) const GUEST_QUESTIONS: usize = 2;
 pub(crate) const ALL_GUEST_QUESTIONS: usize = 4;
 /// Services that a session answers.
 pub(crate) const SERVICES: usize = 64;
+/// Read callbacks of a session: a poll and a callback for each of its publishers.
+pub(crate) const READS: usize = 2048;
 /// Questions of the bus that a service of a client answers at once.
 pub(crate) const PASSED_QUESTIONS: usize = 16;
 /// Questions of the bus that the clients of all sessions answer at once.

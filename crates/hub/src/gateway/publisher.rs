@@ -82,6 +82,14 @@ pub(super) enum PublishError {
 }
 
 impl Publisher {
+    /// Returns its attribute, unless it publishes a topic.
+    pub fn attribute(&self) -> Option<&Attribute> {
+        match &self.target {
+            Target::Attribute { attribute, .. } => Some(attribute),
+            Target::Topic(_) => None,
+        }
+    }
+
     fn publish(&self, body: &[u8], at_once: bool) -> Result<(), PublishError> {
         for sample in samples(body) {
             let sample = sample.map_err(|_| PublishError::Malformed)?;
@@ -217,12 +225,12 @@ impl Publishers {
         let (target, opened) = match (&declare.topic, &declare.attribute) {
             (Some(topic), None) => {
                 let writer = open_writer(&on_bus.participant, topic, declare)?;
-                let opened = Opened { incarnation, stream: Some(writer.stream()) };
+                let opened = Opened { incarnation, stream: Some(writer.stream()), ..Opened::default() };
                 (Target::Topic(writer), opened)
             }
             (None, Some(config)) => {
                 let attribute = open_attribute(on_bus, config, declare)?;
-                (Target::Attribute { attribute, refused: Mutex::default() }, Opened { incarnation, stream: None })
+                (Target::Attribute { attribute, refused: Mutex::default() }, Opened { incarnation, ..Opened::default() })
             }
             _ => return Err(End::because(Code::Bad, "DECLARE has either a topic or an attribute")),
         };

@@ -15,11 +15,20 @@ use super::{
     attributes,
     limits::{GUEST_PUBLISHERS, PUBLISHERS},
     publisher::PublishError,
-    questions, served,
+    questions,
+    read_callback::ReadCallback,
+    served,
+    service::Service,
     session::{Entry, Session},
     shared::{GatewayShared, count},
     topics,
 };
+
+/// The receiver of an answer.
+enum Answered {
+    Service(Arc<Service>),
+    Read(Arc<ReadCallback>),
+}
 
 /// End of a connection.
 #[derive(Debug)]
@@ -104,13 +113,16 @@ fn request(session: &Arc<Session>, gateway: &Arc<GatewayShared>, frame: &Frame<'
         }
         Kind::Answer => {
             let answer = Answer::decode(body)?;
-            let service = match session.entries.lock().get(&id) {
-                Some(Entry::Service(service)) => Some(service.clone()),
+            let answered = match session.entries.lock().get(&id) {
+                Some(Entry::Service(service)) => Some(Answered::Service(service.clone())),
+                Some(Entry::Read(read)) => Some(Answered::Read(read.clone())),
                 // It has ended while the frame was under way.
                 _ => None,
             };
-            if let Some(service) = service {
-                service.answer(frame.header.flags, &answer);
+            match answered {
+                Some(Answered::Service(service)) => service.answer(frame.header.flags, &answer),
+                Some(Answered::Read(read)) => read.answer(frame.header.flags, &answer),
+                None => {}
             }
             Ok(())
         }

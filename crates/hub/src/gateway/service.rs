@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use serde_json::Value as Json;
 use tampu_bus::{
     BusError, Participant,
-    access::{Principal, Verb},
+    access::{Principal, Resource, Verb},
     engine::Guard,
     service::{Limits, Permission, Request, serve},
 };
@@ -30,17 +30,21 @@ use tampu_types::{
     gateway::{
         Kind,
         frame::{FLAG_LAST, FLAG_REFUSED},
+        messages::{Code, End, Serve},
         question::{Answer, Passed},
     },
 };
 use tampu_workers::RunningGuard;
 
 use super::{
-    limits::{ALL_PASSED, ANSWER, PASSED_QUESTION, PASSED_QUESTIONS},
+    limits::{ALL_PASSED, ANSWER, ANSWER_TIME, PASSED_QUESTION, PASSED_QUESTIONS},
     outgoing::Outgoing,
     rights,
     shared::{GatewayShared, count},
 };
+
+/// Longest and shortest time for an answer that a client may set, in ms.
+const TIMES: std::ops::RangeInclusive<u32> = 1000..=600_000;
 
 /// A service that a client answers.
 pub(super) struct Service {
@@ -55,6 +59,8 @@ pub(super) struct ServicePlace {
     pub service: TopicName,
     /// Name of the offer, whose questions alone are passed on.
     pub name: Option<String>,
+    /// Right that each question needs, if the service's name does not say it.
+    pub asked: Option<(Verb, Resource)>,
     /// Time for an answer.
     pub time: Duration,
     pub outgoing: Arc<Outgoing>,
@@ -133,7 +139,11 @@ impl Waiting {
             return request.refuse("a command needs the `name` of an offer");
         }
         let mut change = None;
-        for (verb, resource) in rights::of_question(self.place.service.as_str(), &octets) {
+        let rights = match &self.place.asked {
+            Some(asked) => vec![asked.clone()],
+            None => rights::of_question(self.place.service.as_str(), &octets),
+        };
+        for (verb, resource) in rights {
             if let Err(denied) = request.require_for(verb, &resource) {
                 return request.deny(denied);
             }
@@ -228,8 +238,20 @@ impl Question {
     }
 }
 
+/// Returns the time for an answer.
+pub(super) fn time_of(wanted: &Serve) -> Result<Duration, End> {
+    let time_ms = wanted.time_ms.unwrap_or(ANSWER_TIME);
+    match TIMES.contains(&time_ms) {
+        true => Ok(Duration::from_millis(u64::from(time_ms))),
+        false => {
+            let why = format_args!("`time_ms` is {time_ms}: give {} to {} ms", TIMES.start(), TIMES.end());
+            Err(End::because(Code::Bad, why))
+        }
+    }
+}
+
 /// Returns the reason in a client's refusal.
-fn refusal_of(content: &[u8]) -> String {
+pub(super) fn refusal_of(content: &[u8]) -> String {
     let json: Json = serde_json::from_slice(content).unwrap_or(Json::Null);
     json.get("error").and_then(Json::as_str).map_or_else(|| "its program gives no reason".to_owned(), str::to_owned)
 }

@@ -29,6 +29,7 @@ use super::{
     limits::{FRAME, LEAST_FRAME},
     outgoing::{Closed, Outgoing},
     publisher::{Publisher, Publishers},
+    read_callback::ReadCallback,
     service::Service,
     shared::GatewayShared,
     subscription::Subscription,
@@ -37,13 +38,14 @@ use super::{
 /// Secret name of a session.
 pub(super) type SessionKey = [u8; 16];
 
-/// A subscription, a publisher, a question or a service of a session.
+/// A subscription, a publisher, a question, a service or a read callback of a session.
 pub(super) enum Entry {
     Subscription(Arc<Subscription>),
     Publisher(Arc<Publisher>),
     /// A question; the flag is true once its asker has cancelled it.
     Question(Arc<AtomicBool>),
     Service(Arc<Service>),
+    Read(Arc<ReadCallback>),
 }
 
 /// Number of entries of each kind, and of the questions that a session's client is asked.
@@ -53,6 +55,7 @@ pub(super) struct Counts {
     pub publishers: usize,
     pub questions: usize,
     pub services: usize,
+    pub reads: usize,
     pub passed: usize,
 }
 
@@ -198,6 +201,7 @@ impl Session {
                 self.outgoing.wake();
             }
             Entry::Service(service) => service.stop(),
+            Entry::Read(read) => read.stop(),
         }
     }
 
@@ -218,9 +222,22 @@ impl Session {
                     counts.services += 1;
                     counts.passed += service.waiting();
                 }
+                Entry::Read(read) => {
+                    counts.reads += 1;
+                    counts.passed += read.waiting();
+                }
             }
         }
         counts
+    }
+
+    /// Returns its read callbacks.
+    pub fn reads(&self) -> Vec<Arc<ReadCallback>> {
+        let read = |entry: &Entry| match entry {
+            Entry::Read(read) => Some(read.clone()),
+            _ => None,
+        };
+        self.entries.lock().values().filter_map(read).collect()
     }
 
     /// Returns its services.

@@ -77,6 +77,9 @@ impl Sessions {
         for service in self.list().iter().flat_map(|session| session.services()) {
             service.expire(now);
         }
+        for read in self.list().iter().flat_map(|session| session.reads()) {
+            read.expire(now);
+        }
         let alone = self.list().into_iter().filter_map(|session| Some((session.detached_since()?, session)));
         // Guests do not end the sessions of others.
         let (guests, others): (Vec<_>, Vec<_>) = alone.partition(|(_, session)| session.is_guest());

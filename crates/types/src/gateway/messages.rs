@@ -254,10 +254,23 @@ pub struct Declare {
 #[serde(default, deny_unknown_fields)]
 pub struct Serve {
     /// Name of the service.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub service: String,
     /// Name of the offer, for a service whose questions name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Number of the client's receiver that gives passes, for `bulk/pass`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<u32>,
+    /// Id of a publisher of an attribute, whose readings the client is asked for. Then there is no service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<u32>,
+    /// Age of the last reading, in ms, up to which a question for the current value needs no new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh_ms: Option<u32>,
+    /// Period at which a reading is asked for, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll_ms: Option<u32>,
     /// Time for an answer in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u32>,
@@ -273,6 +286,9 @@ pub struct Opened {
     /// Stream of the publisher.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<u32>,
+    /// True if hosts prove themselves, for `bulk/pass`: senders need passes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub proved: bool,
 }
 
 /// Body of STREAM.

@@ -25,6 +25,7 @@ import org.tampu.internal.bulk.BulkFrame;
 import org.tampu.internal.bulk.Keys;
 import org.tampu.internal.bulk.Life;
 import org.tampu.internal.bulk.Messages;
+import org.tampu.internal.bulk.Passes;
 import org.tampu.internal.bulk.ReceivedFlow;
 import org.tampu.internal.bulk.Wire;
 
@@ -71,6 +72,7 @@ public final class BulkReceiver implements AutoCloseable {
     private final String host;
     private final ServerSocketChannel listener;
     private final byte[] token = new byte[16];
+    private final Passes passes = new Passes();
     private final byte[] incarnation = Life.create();
     private final Map<String, Slot> slots = new LinkedHashMap<>();
     /** Connections, with the threads that read them. */
@@ -167,7 +169,7 @@ public final class BulkReceiver implements AutoCloseable {
     /** Announces the receiver on the bus, so that senders of the stream find it. */
     public synchronized void announce(Gateway gateway) throws GatewayException {
         List<String> names = slots.values().stream().map(slot -> slot.name).toList();
-        announcement = new Announcement(gateway.session(), stream, target().toString(), protection, names);
+        announcement = new Announcement(gateway.session(), stream, target().toString(), protection, names, passes);
     }
 
     private static String folded(String name) {
@@ -253,7 +255,7 @@ public final class BulkReceiver implements AutoCloseable {
         Messages.Refuse refusal = null;
         Slot slot = slots.get(folded(hello.flow()));
         // On a protected connection the keys have proved the token.
-        boolean knowsToken = wire.isProtected() || MessageDigest.isEqual(hello.token(), token);
+        boolean knowsToken = wire.isProtected() || MessageDigest.isEqual(hello.token(), token) || passes.knows(hello.token());
         int asked = hello.options() >> 1 & 3;
         int level = Math.max(Math.min(asked, 2), protection.level(wire.staysHere()));
         if (!knowsToken || !hello.domain().equals(domain)) {
@@ -262,6 +264,8 @@ public final class BulkReceiver implements AutoCloseable {
             refusal = new Messages.Refuse(6, "this is version 1");
         } else if (!folded(hello.stream()).equals(folded(stream))) {
             refusal = new Messages.Refuse(2, "this is '" + stream + "'");
+        } else if (!passes.take(hello.token(), hello.incarnation()) && passes.areNeeded()) {
+            refusal = new Messages.Refuse(9, "it shows no pass of this receiver, so nothing proves its host; a sender that follows the bus gets one");
         } else if (slot == null) {
             refusal = new Messages.Refuse(3, "there is " + String.join(", ", slots.values().stream().map(one -> one.name).toList()));
         } else if (level > 0 && !wire.isProtected()) {

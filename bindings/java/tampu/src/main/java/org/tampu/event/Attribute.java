@@ -3,14 +3,18 @@ package org.tampu.event;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import org.tampu.gateway.GatewayException;
+import org.tampu.internal.gateway.AnsweredService;
 import org.tampu.internal.gateway.Frame;
 import org.tampu.internal.gateway.Session;
 import org.tampu.internal.json.Json;
@@ -29,6 +33,7 @@ public final class Attribute implements AutoCloseable {
     private final AtomicLong refused = new AtomicLong();
     private final int id;
     private volatile String lastRefusal = "";
+    private final List<AnsweredService> callbacks = new CopyOnWriteArrayList<>();
     private volatile GatewayException ended;
 
     Attribute(Session session, String name, DataType type, String format, Map<String, Object> config) throws GatewayException {
@@ -123,6 +128,38 @@ public final class Attribute implements AutoCloseable {
         session.send(new Frame(Frame.PUBLISH, 0, id, 0, body.toByteArray()));
     }
 
+    /**
+     * Has {@code read} called when somebody asks for the current value and the last reading is older than
+     * {@code maxAge}; its value is pushed. It runs on a thread of its own, one call at a time. Those who ask wait at most
+     * 2 s, and share the reading. They get the message of an exception; the attribute's reading stays as it is.
+     *
+     * @param read returns the value, or null if it has pushed a reading itself
+     */
+    public void onRead(Duration maxAge, Callable<Value> read) throws GatewayException {
+        callback("fresh_ms", maxAge, read);
+    }
+
+    /**
+     * Has {@code read} called at this period, and pushes its value. The period can be changed from outside while the
+     * program runs ({@code tampu event conf}). It runs on a thread of its own, one call at a time; a slow one is called
+     * less often. An exception becomes a failed reading.
+     *
+     * @param read returns the value, or null if it has pushed a reading itself
+     */
+    public void poll(Duration period, Callable<Value> read) throws GatewayException {
+        callback("poll_ms", period, read);
+    }
+
+    private void callback(String member, Duration time, Callable<Value> read) throws GatewayException {
+        Map<String, Object> serve = Map.of("read", id, member, time.toMillis());
+        callbacks.add(AnsweredService.serve(session, name, serve, question -> {
+            Value value = read.call();
+            if (value != null) {
+                push(value);
+            }
+        }));
+    }
+
     private void check(Value value) {
         if (value != null && value.type() != type) {
             throw new IllegalArgumentException(name + " is of type " + type.label() + ", not " + value.type().label());
@@ -150,6 +187,7 @@ public final class Attribute implements AutoCloseable {
     /** Withdraws the attribute, after the readings that were pushed. */
     @Override
     public void close() throws GatewayException {
+        callbacks.forEach(AnsweredService::close);
         if (ended == null) {
             session.send(new Frame(Frame.CLOSE, 0, id, 0, new byte[0]));
         }

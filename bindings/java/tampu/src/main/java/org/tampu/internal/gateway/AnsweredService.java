@@ -17,7 +17,7 @@ import org.tampu.gateway.Question;
 import org.tampu.gateway.ServiceHandler;
 import org.tampu.internal.json.Json;
 
-/** A service of the bus that this program answers through a session of the gateway. */
+/** A service of the bus, or the reads of an attribute, that this program answers through a session of the gateway. */
 public final class AnsweredService implements AutoCloseable, Session.Handler {
     /** The feature of HELLO and WELCOME. */
     public static final String FEATURE = "serve";
@@ -27,29 +27,40 @@ public final class AnsweredService implements AutoCloseable, Session.Handler {
     private static final long OPEN_SECONDS = 10;
 
     private final Session session;
-    private final Map<String, Object> serve = new LinkedHashMap<>();
+    /** Name for people. */
+    private final String label;
+    private final Map<String, Object> serve;
     private final ServiceHandler handler;
     private final CompletableFuture<Void> opened = new CompletableFuture<>();
     /** Questions that are being answered. The service's monitor guards it. */
     private final Map<Long, Question> questions = new HashMap<>();
     private volatile String incarnation = "";
+    private volatile boolean proved;
     private volatile int id;
 
-    private AnsweredService(Session session, String service, String name, ServiceHandler handler) {
+    private AnsweredService(Session session, String label, Map<String, Object> serve, ServiceHandler handler) {
         this.session = session;
+        this.label = label;
+        this.serve = serve;
         this.handler = handler;
-        serve.put("service", service);
-        if (name != null) {
-            serve.put("name", name);
-        }
     }
 
     /** Begins to answer; {@code name} is that of the offer, or null. */
     public static AnsweredService open(Session session, String service, String name, ServiceHandler handler) throws GatewayException {
+        Map<String, Object> serve = new LinkedHashMap<>();
+        serve.put("service", service);
+        if (name != null) {
+            serve.put("name", name);
+        }
+        return serve(session, service, serve, handler);
+    }
+
+    /** Begins to answer with this body of SERVE. */
+    public static AnsweredService serve(Session session, String label, Map<String, Object> body, ServiceHandler handler) throws GatewayException {
         if (!hasFeature(session.welcome())) {
             throw new GatewayException("version", missing(session.welcome()));
         }
-        AnsweredService answered = new AnsweredService(session, service, name, handler);
+        AnsweredService answered = new AnsweredService(session, label, body, handler);
         session.open(answered, own -> {
             // Before the hub answers.
             answered.id = own;
@@ -61,11 +72,11 @@ public final class AnsweredService implements AutoCloseable, Session.Handler {
             throw failed.getCause() instanceof GatewayException why ? why : new GatewayException("failed", failed.getMessage());
         } catch (TimeoutException late) {
             answered.close();
-            throw new GatewayException("unanswered", service + ": the hub has not begun the service within " + OPEN_SECONDS + " s");
+            throw new GatewayException("unanswered", label + ": the hub has not begun the service within " + OPEN_SECONDS + " s");
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             answered.close();
-            throw new GatewayException("interrupted", service + ": the waiting thread was interrupted");
+            throw new GatewayException("interrupted", label + ": the waiting thread was interrupted");
         }
         return answered;
     }
@@ -83,11 +94,18 @@ public final class AnsweredService implements AutoCloseable, Session.Handler {
         return incarnation;
     }
 
+    /** Returns whether hosts prove themselves; the hub says so for passes of bulk data. */
+    public boolean proved() {
+        return proved;
+    }
+
     @Override
     public void take(Frame frame) {
         switch (frame.kind()) {
             case Frame.OPENED -> {
-                incarnation = Json.text(frame.json(), "incarnation", "");
+                Map<String, Object> answer = frame.json();
+                incarnation = Json.text(answer, "incarnation", "");
+                proved = Boolean.TRUE.equals(answer.get("proved"));
                 opened.complete(null);
             }
             case Frame.QUESTION -> question(frame.body());
@@ -101,7 +119,7 @@ public final class AnsweredService implements AutoCloseable, Session.Handler {
                 session.forget(frame.id());
                 Map<String, Object> end = frame.json();
                 String code = Json.text(end, "code", "done");
-                ended(new GatewayException(code, serve.get("service") + ": " + Json.text(end, "error", code)));
+                ended(new GatewayException(code, label + ": " + Json.text(end, "error", code)));
             }
             default -> { }
         }
@@ -167,7 +185,7 @@ public final class AnsweredService implements AutoCloseable, Session.Handler {
         if (hasFeature(session.welcome())) {
             return Frame.of(Frame.SERVE, own, serve);
         }
-        System.err.println("tampu: " + serve.get("service") + " is no longer answered: " + missing(session.welcome()));
+        System.err.println("tampu: " + label + " is no longer answered: " + missing(session.welcome()));
         opened.completeExceptionally(new GatewayException("version", missing(session.welcome())));
         return null;
     }
@@ -177,7 +195,7 @@ public final class AnsweredService implements AutoCloseable, Session.Handler {
         cancelAll();
         boolean isRefused = opened.completeExceptionally(why);
         if (!isRefused && !why.code().equals("done")) {
-            System.err.println("tampu: " + serve.get("service") + " is no longer answered: " + why.getMessage());
+            System.err.println("tampu: " + label + " is no longer answered: " + why.getMessage());
         }
     }
 

@@ -154,4 +154,28 @@ class AnsweredServiceTest {
         send(2, question(serve.id(), 1, ""));
         assertEquals(1, ByteBuffer.wrap(next().body()).order(ByteOrder.LITTLE_ENDIAN).getLong());
     }
+
+    @Test
+    void readsOfAnAttributeAreServedWithItsPublisher() throws Exception {
+        welcome(List.of("serve"));
+        CompletableFuture<AnsweredService> opening = CompletableFuture.supplyAsync(() -> {
+            try {
+                return AnsweredService.serve(session, "obs/mount/1/az", Map.of("read", 7, "fresh_ms", 500L), question -> {
+                    throw new IllegalStateException("the drive is off");
+                });
+            } catch (GatewayException refused) {
+                throw new IllegalStateException(refused);
+            }
+        });
+        Frame serve = next();
+        assertEquals(Map.of("read", 7L, "fresh_ms", 500L), serve.json());
+        send(1, Frame.of(Frame.OPENED, serve.id(), Map.of("incarnation", "i")));
+        opening.get();
+        send(2, question(serve.id(), 1, ""));
+        Frame refused = next();
+        assertEquals(3, refused.flags());
+        assertEquals("{\"error\":\"the drive is off\"}", new String(refused.body(), 8, refused.body().length - 8, StandardCharsets.UTF_8));
+        session.close();
+        hub.close();
+    }
 }
