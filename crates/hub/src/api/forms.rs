@@ -198,7 +198,7 @@ fn form(call: &mut Call<'_>) -> Result<Answer, Problem> {
         fields: fields.collect(),
         encodings,
         text_fixed: occasion == FormOccasion::Edit && settings.fix_text(),
-        first: begins.then(|| FirstContent { attributes: content.attributes, encoding: content.encoding, text: content.text }),
+        first: begins.then_some(FirstContent { attributes: content.attributes, encoding: content.encoding, text: content.text }),
     })
 }
 
