@@ -103,6 +103,50 @@ def highlights(console):
     console.shows(1600)
 
 
+def saved(browser, console):
+    print("saved filters")
+    page = console.page
+    panel = page.locator("details.saved")
+
+    def open_panel(of=page):
+        of.locator("details.saved summary").click()
+
+    open_panel()
+    expect(panel.get_by_text("Nothing is saved yet.")).to_be_visible(timeout=30000)
+    panel.get_by_label("Save this filter as").fill("the <b>first</b> process")
+    panel.get_by_label("For all users").check()
+    panel.get_by_role("button", name="Save", exact=True).click()
+    name = panel.get_by_role("button", name="the <b>first</b> process", exact=True)
+    expect(name).to_be_visible(timeout=30000)
+    panel.get_by_label("Save this filter as").fill("mine alone")
+    page.keyboard.press("Enter")
+    expect(panel.get_by_role("listitem")).to_have_count(2, timeout=30000)
+    console.axe("saved filters")
+    page.keyboard.press("Escape")
+    check("Escape closes the list", not panel.evaluate("(panel) => panel.open"))
+    console.filter("--process nobody")
+    console.shows(0)
+    open_panel()
+    name.click()
+    expect(page.get_by_role("combobox", name="Filter")).to_have_value("--process first", timeout=30000)
+    check("a choice closes the list", not panel.evaluate("(panel) => panel.open"))
+    other = Console(browser, console.site)
+    other.log_in("max")
+    open_panel(other.page)
+    expect(other.page.locator("details.saved li")).to_have_count(1, timeout=30000)
+    check("others see what is shared, and its owner", "of zoe" in other.page.locator("details.saved li").inner_text())
+    check("they cannot delete it", other.page.get_by_role("button", name="Delete the filter").count() == 0)
+    other.context.close()
+    open_panel()
+    panel.get_by_role("button", name="Delete the filter mine alone").click()
+    expect(panel.get_by_role("listitem")).to_have_count(1, timeout=30000)
+    page.keyboard.press("Escape")
+    # As before, with the older records.
+    console.status("Live, following")
+    page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
+    console.shows(1600)
+
+
 def reading(place, console):
     print("reading while records come")
     page = console.page
@@ -361,6 +405,8 @@ def main():
         console = Console(browser, site, viewport={"width": 1400, "height": 900})
         archive_and_live(place, console)
         highlights(console)
+        place.run("book", "users", "add", "max", "--full-name", "Max Quartz", input=f"{PASSWORD}\n")
+        saved(browser, console)
         reading(place, console)
         pausing(place, console)
         filters(place, console)

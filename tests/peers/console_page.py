@@ -47,9 +47,9 @@ class Console:
         self.page.on("console", lambda message: self.faults.append(f"{message.text} {message.location['url']}") if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
-    def log_in(self):
+    def log_in(self, login="zoe"):
         self.page.goto(self.site)
-        self.page.get_by_label("Login").fill("zoe")
+        self.page.get_by_label("Login").fill(login)
         self.page.get_by_label("Password").fill(PASSWORD)
         self.page.get_by_role("button", name="Log in").click()
         expect(self.page.get_by_role("listbox", name="Log records")).to_be_visible(timeout=30000)

@@ -40,6 +40,7 @@ pub mod error;
 mod hash_memory;
 pub mod hashing;
 pub mod host_list;
+pub mod log_filter;
 pub mod login_policy;
 pub mod outside;
 pub mod password;

@@ -8,16 +8,17 @@ use tampu_bus::access::Verb;
 use self::{
     counts::FieldCounts,
     loggers::{LevelChange, ProcessLevels},
+    saved::{FilterToSave, SavedFilter},
     shown::{ErrorChain, FoundRecord, LogContext, RecordPage},
 };
 use super::{
-    call::{GET, POST, Route, ok},
+    call::{DELETE, GET, POST, PUT, Route, ok},
     on_bus::{PATIENCE, service},
     when::{SINCE, UNTIL},
 };
 use crate::http::{
     admission::WorkKind,
-    route::{Content, Parameter, json_of},
+    route::{Content, Login, Parameter, json_of},
 };
 
 pub(super) use self::{
@@ -33,6 +34,7 @@ mod export;
 mod filter;
 mod loggers;
 mod page;
+mod saved;
 mod shown;
 mod subject;
 
@@ -124,6 +126,34 @@ pub const ROUTES: &[Route] = &[
         work: WorkKind::Search,
         act: context::chain,
         ..GET
+    },
+    Route {
+        path: "/log/filters",
+        id: "listLogFilters",
+        what: "Lists the caller's saved filters, and those that other users share",
+        gives: (200, json_of::<Vec<SavedFilter>>()),
+        login: Login::Required,
+        act: saved::list,
+        ..GET
+    },
+    Route {
+        path: "/log/filters/{name}",
+        id: "saveLogFilter",
+        what: "Saves a filter of the caller under a name, in place of another of that name",
+        takes: json_of::<FilterToSave>(),
+        gives: (200, json_of::<SavedFilter>()),
+        login: Login::Required,
+        act: saved::save,
+        ..PUT
+    },
+    Route {
+        path: "/log/filters/{name}",
+        id: "dropLogFilter",
+        what: "Deletes a saved filter of the caller",
+        gives: (204, Content::Nothing),
+        login: Login::Required,
+        act: saved::remove,
+        ..DELETE
     },
     Route {
         path: "/log/histogram",

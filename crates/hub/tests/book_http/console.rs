@@ -43,6 +43,11 @@ fn every_route_of_the_console_does_what_the_document_says() {
     let levels = all.ask(&owner, "POST", "/log/levels", Some(json!({ "name": "nobody", "central": "Debug" }))).json();
     assert!(levels["processes"].as_array().unwrap().iter().all(|process| process["loggers"] == json!([])));
 
+    let mine = json!({ "filter": "--min-level Error", "shared": true });
+    assert_eq!(all.ask(&owner, "PUT", "/log/filters/faults", Some(mine)).json()["name"], "faults");
+    assert_eq!(get("/log/filters").json()[0]["filter"], "--min-level Error");
+    all.ask(&owner, "DELETE", "/log/filters/faults", None);
+
     assert_eq!(get("/event/attributes").json()["total"], 0);
     assert_eq!(get("/event/tree").json()["children"], json!([]));
     assert_eq!(get("/event/values?name=a/b/c/d").json()["missing"], json!(["a/b/c/d"]));
@@ -86,6 +91,43 @@ fn settings_are_shown_to_administrators_with_the_lines_that_set_them() {
     assert_eq!((&shown["file"], &shown["collects"]), (&json!("/etc/tampu.toml"), &json!(false)));
     site.user(json!({ "login": "zoe" })).get("/settings").is(403);
     site.anybody().get("/settings").is(401);
+}
+
+#[test]
+fn filters_are_saved_for_their_user_or_for_all() {
+    let site = Site::new();
+    let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
+    let put = |by: &Client, name: &str, filter: &str, shared: bool| {
+        by.put(&format!("/log/filters/{name}"), json!({ "filter": filter, "shared": shared }))
+    };
+    put(&zoe, "faults", "--min-level Error", true).is(200);
+    put(&zoe, "a%20lock%2Funlock", "lock", false).is(200);
+    put(&max, "faults", "--level Alert", false).is(200);
+    put(&zoe, "faults", "--min-level Critical", true).is(200);
+    let seen = |by: &Client| -> Vec<(String, String, String)> {
+        let all = by.get("/log/filters").json();
+        let text = |one: &Value, of: &str| one[of].as_str().unwrap().to_owned();
+        all.as_array().unwrap().iter().map(|one| (text(one, "owner"), text(one, "name"), text(one, "filter"))).collect()
+    };
+    let row = |owner: &str, name: &str, filter: &str| (owner.to_owned(), name.to_owned(), filter.to_owned());
+    let shared = row("zoe", "faults", "--min-level Critical");
+    assert_eq!(seen(&zoe), [row("zoe", "a lock/unlock", "lock"), shared.clone()]);
+    assert_eq!(seen(&max), [row("max", "faults", "--level Alert"), shared]);
+
+    max.delete("/log/filters/a%20lock%2Funlock").is(404);
+    put(&max, &"x".repeat(129), "lock", false).is(400);
+    put(&max, "%20", "lock", false).is(400);
+    put(&max, "two", "a\nb", false).is(400);
+    put(&max, "long", &"x".repeat(4097), false).is(400);
+    for n in 1..200 {
+        put(&max, &format!("number%20{n}"), "lock", false).is(200);
+    }
+    put(&max, "one%20more", "lock", false).is(409);
+    put(&max, "faults", "lock", false).is(200);
+    site.anybody().get("/log/filters").is(401);
+    // The login may be another person's later.
+    site.owner().delete("/users/zoe").is(204);
+    assert!(seen(&max).iter().all(|(owner, ..)| owner == "max"));
 }
 
 #[test]

@@ -40,6 +40,7 @@ use crate::{
 mod accounts;
 mod explain;
 mod kept;
+mod log_filters;
 mod names;
 mod outside;
 mod passwords;

@@ -91,6 +91,7 @@ pub(super) const BOUNDS: &[Bound] = &[
         Constant("hub/src/api/input.rs", "AHEAD", "300 * 1_000_000_000", "300 s"),
         "400",
     ),
+    bound("saved filters of logs of one user", Constant("logbook/src/people/log_filter.rs", "MOST", "200", "200"), "409"),
     bound("saved searches of one user", Constant("hub/src/api/searches.rs", "MAX_SAVED", "1000", "1000"), "409"),
     bound("rules of notification of one user", Constant("logbook/src/notify/rule.rs", "RULES", "50", "50"), "422"),
     bound(

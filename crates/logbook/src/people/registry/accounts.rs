@@ -6,6 +6,7 @@ use super::{
     super::{
         access::{self, Access, EVERY_BOOK, Subject},
         error::{PeopleError, Result},
+        log_filter,
         password::Password,
         reset,
         session::{self, Session},
@@ -113,7 +114,7 @@ impl People {
     }
 
     /// Removes a user, with everything that another user of the login would inherit: sessions, tokens, rights, rules of
-    /// notifications, drafts, saved searches. Their entries stay under their login, which keeps the login from strangers
+    /// notifications, drafts, saved searches and filters. Their entries stay under their login, which keeps the login from strangers
     /// ([`People::check_free`]).
     pub fn drop_user(&self, login: &str) -> Result<()> {
         if !self.store.drop_record(user::KIND, login)? {
@@ -122,6 +123,7 @@ impl People {
         self.changed();
         self.store.drop_record(reset::KIND, login)?;
         self.store.drop_record(visit::KIND, login)?;
+        self.store.drop_record(log_filter::KIND, login)?;
         self.visits.lock().remove(login);
         self.end_sessions(login)?;
         self.drop_tokens(login, |_| true)?;
