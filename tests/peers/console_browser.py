@@ -5,11 +5,15 @@ Login; the archive and live records without hole or double; filters and their co
 come; a hub that is restarted; hostile texts; a slow browser; keys; themes; a phone; a proxy's path; no barriers (axe).
 """
 
+import io
 import json
 import pathlib
 import re
 import shlex
 import sys
+from xml.etree import ElementTree
+
+import pyarrow.parquet
 
 from console_page import Console, PASSWORD, console_site
 from console_proxy import Proxy
@@ -71,6 +75,10 @@ def archive_and_live(place, console):
     console.page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
     console.shows(1600)
     check("scrolling up brings the older ones", console.messages() == numbered(0, 1600))
+    xml = console.download("xml")
+    found = [record.text for record in ElementTree.fromstring(xml).iter("Info")]
+    check("so has a file of the hub", found == numbered(0, 1600))
+    check("also in Parquet", len(pyarrow.parquet.read_table(io.BytesIO(console.download("parquet")))) == 1600)
     check("they come above the row in sight", console.page.locator(".rows").evaluate(LOOK)[0].startswith("record 50"))
     label = console.page.locator(".histogram svg").get_attribute("aria-label")
     until("the histogram counts all", lambda: "1600 records" in console.page.locator(".histogram svg").get_attribute("aria-label"))

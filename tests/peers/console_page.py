@@ -60,12 +60,15 @@ class Console:
         self.page.keyboard.press("Escape")
         self.page.get_by_role("button", name="Show", exact=True).click()
 
+    def download(self, format):
+        """A file of the rows of the window."""
+        with self.page.expect_download() as download:
+            self.page.get_by_label("Download").select_option(format)
+        return pathlib.Path(download.value.path()).read_bytes()
+
     def rows(self):
         """All rows of the window, as the file that the page makes of them."""
-        with self.page.expect_download() as download:
-            self.page.get_by_label("Download").select_option("json")
-        lines = pathlib.Path(download.value.path()).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in self.download("json").decode("utf-8").split("\n") if line]
 
     def messages(self):
         return [row.get("message", "LOSS") for row in self.rows()]

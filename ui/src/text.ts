@@ -66,7 +66,7 @@ export const TEXT = {
     copied: "Copied",
     notCopied: "The browser refused to copy. The text is in the filter.",
     download: "Download",
-    formats: { text: "Text", json: "JSON lines", csv: "CSV" },
+    formats: { text: "Text", json: "JSON lines", csv: "CSV", xml: "ACS XML", parquet: "Parquet" },
     downloadHint: (rows: number) => `The ${rows} rows that are loaded`,
     list: "Log records",
     columns: { time: "Time", level: "Level", source: "Source", message: "Message" },

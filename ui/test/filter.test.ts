@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BadFilter, commandOf, conditionsOf, filterText, parseFilter, queryOf, spanOf, toggled } from "../src/log/filter";
+import { BadFilter, commandOf, conditionsOf, filterText, parametersOf, parseFilter, queryOf, spanOf, toggled } from "../src/log/filter";
 import { quoted, wordsOf } from "../src/lib/words";
 
 test("a filter is read as the command line reads it", () => {
@@ -13,6 +13,14 @@ test("a filter is read as the command line reads it", () => {
     words: ["-x", "lock"],
     without: [{ levels: ["Debug"] }, { text: "noise" }],
   });
+});
+
+test("a filter is asked of the REST API", () => {
+  const filter = parseFilter("-l warn --not level=Debug --exclude-regex '^a' -p x,y --field antenna=DV0? --since 1h lock two");
+  assert.equal(
+    new URLSearchParams(parametersOf(filter)).toString(),
+    "min_level=Warning&process=x%2Cy&field=antenna%3DDV0%3F&not=level%3DDebug&exclude_regex=%5Ea&word=lock&word=two",
+  );
 });
 
 test("the text of a filter is read back as the same filter", () => {

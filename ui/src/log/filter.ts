@@ -216,6 +216,12 @@ export function optionsOf(filter: Filter): [string, string][] {
   return options.filter((option): option is [string, string] => option[1] !== undefined && option[1] !== "");
 }
 
+/** The conditions as parameters of the REST API, without times. */
+export function parametersOf(filter: Filter): [string, string][] {
+  const options = optionsOf(filter).filter(([name]) => name !== "since" && name !== "until");
+  return [...options.map(([name, value]): [string, string] => [name.replaceAll("-", "_"), value]), ...filter.words.map((word): [string, string] => ["word", word])];
+}
+
 /** Writes a filter, so that `parseFilter` and a shell read the same. */
 export function filterText(filter: Filter): string {
   const options = optionsOf(filter).map(([name, value]) => (value.startsWith("-") ? `--${name}=${quoted(value)}` : `--${name} ${quoted(value)}`));

@@ -1,12 +1,16 @@
-/** Files of the rows that are shown: text, JSON lines, CSV. */
+/** Files of the rows that are shown: text, JSON lines and CSV made here, ACS's XML and Parquet made by the hub. */
 import { recordLine } from "tampu";
 
 import { timeText, type Zone } from "../lib/time";
 import { wholeText } from "./display";
+import { parametersOf, type Filter } from "./filter";
 import { sourceOf, type Row } from "./rows";
 
 export const FORMATS = { text: "log", json: "jsonl", csv: "csv" } as const;
 export type Format = keyof typeof FORMATS;
+/** Formats of files that the hub makes. */
+export const HUB_FORMATS = { xml: "xml", parquet: "parquet" } as const;
+export type HubFormat = keyof typeof HUB_FORMATS;
 
 const TYPES: Record<Format, string> = { text: "text/plain", json: "application/x-ndjson", csv: "text/csv" };
 
@@ -68,11 +72,29 @@ export function fileOf(rows: readonly Row[], format: Format, zone: Zone): Blob {
   return new Blob(format === "csv" ? [`${csvLine(COLUMNS)}\n`, ...lines] : lines, { type: TYPES[format] });
 }
 
+/** The address, below that of the hub, of a file that the hub makes of the same records. */
+export function addressOf(rows: readonly Row[], filter: Filter, format: HubFormat): string | undefined {
+  const records = rows.filter((row) => row.kind === "record");
+  const [first, last] = [records[0], records.at(-1)];
+  if (!first || !last) {
+    return undefined;
+  }
+  const span = [["since", timeText(first.time, "utc")], ["until", timeText(last.time + 1n, "utc")]];
+  const asked = [...parametersOf(filter), ...span, ["order", "oldest"], ["format", format]] as [string, string][];
+  return `api/v1/log/export?${new URLSearchParams(asked)}`;
+}
+
 /** Gives a file to the browser. */
 export function download(blob: Blob, name: string): void {
+  const address = URL.createObjectURL(blob);
+  fetchFile(address, name);
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+/** Has the browser save what is at an address. */
+export function fetchFile(address: string, name: string): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
+  link.href = address;
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
