@@ -15,6 +15,7 @@ BODIES = {
     "editEntry": {"text": "x", "attributes": {"Author": "x"}}, "copyEntry": {"to": "B"}, "moveEntry": {"to": "Other"}, "addLink": {"link": "run:1"},
     "lock": {}, "putTemplate": {"attributes": [], "text": "x"}, "saveDraft": {"book": "B"}, "changeDraft": {"book": "B"}, "setGroup": {"members": []},
     "login": {"login": "zoe", "password": "wrong"}, "changePassword": {"old": "wrong", "new": "another good one"}, "saveSearch": {"q": "x"},
+    "saveLogFilter": {"filter": "x"}, "getForm": {}, "previewText": {"text": "x"},
     "makeToken": {"comment": "x", "may": ["read"]}, "addUser": {"login": "made", "password": "a good password"}, "changeUser": {"admin": True},
     "setPassword": {"password": "a good password"}, "bindUser": {"method": "sso"}, "renameBook": {"name": "Renamed"}, "undeleteBook": {}, "purgeBook": {"reason": "x"},
     "purgeEntry": {"reason": "x"}, "addRule": {"effect": "allow", "who": "guest", "may": ["read"], "what": "book/B"}, "putConfig": {"text": "Theme = default"}, "restoreConfig": {},
@@ -33,15 +34,15 @@ SPARED = {"purgeEntry", "putConfig", "restoreConfig"}
 # Rights that routes ask for. A route of the document that stands in none of these sets fails the test.
 ADMIN = {"listUsers", "getUser", "addUser", "dropUser", "changeUser", "setPassword", "bindUser", "unbindUser", "listGroups", "setGroup", "listRegistrations", "approveRegistration",
          "refuseRegistration", "mailQueue", "testMail", "retryMail", "dropMail", "check", "usage", "listRules", "explainAccess", "addRule", "dropRule", "renameBook", "deleteBook",
-         "listDeletedBooks", "undeleteBook", "purgeBook"}
+         "listDeletedBooks", "undeleteBook", "purgeBook", "showSettings"}
 BOOK_ADMIN = {"putBook", "setAccess", "getAccess", "getConfig", "putConfig", "listConfigChanges", "getConfigChange", "restoreConfig", "purgeEntry", "verifySignatures"}
-WRITES = {"postEntry", "editEntry", "editEntries", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate"}
+WRITES = {"postEntry", "editEntry", "editEntries", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate", "getForm", "previewText"}
 READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLooks", "getLock", "unlock", "getSigning", "signEntry", "listTemplates", "getTemplate", "getEntryPdf", "resolveLinks"}
 # Logs, attributes, transfers and the state of the site: nobody but the owner has them without a rule of the site.
 OF_SITE = {"queryLog", "showRecord", "logContext", "logChain", "logHistogram", "logStat", "exportLog", "listLoggers", "setLevels", "logStatus", "listAttributes", "attributeTree",
            "currentValues", "attributeHistory", "keptEvents", "exportEvents", "explainEvents", "runningTransfers", "listTransfers", "showTransfer", "showSite"}
 # Things of the caller's own. Those about a user are the user's, or an administrator's.
-OWN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "endSessions", "changePassword"}
+OWN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listLogFilters", "saveLogFilter", "dropLogFilter", "listTokens", "makeToken", "dropToken", "endSessions", "changePassword"}
 OF_USER = {"listNotifyRules", "addNotifyRule", "removeNotifyRule", "testNotifyRule", "setQuietHours", "dropQuietHours"}
 SENDS = {"upload", "dropUpload"}
 OPEN = {"whoami", "gateway", "explainRights", "openapi", "search", "exportSearch", "atomFeed", "calendar", "listBooks", "login", "beginOwner",

@@ -34,9 +34,10 @@ def main():
         site.begin()
         site.make_book()
         site.make_user("zoe")
-        for name, load, extra in [("entries dear to render", loads.render_bombs, 500), ("large pictures", loads.picture_bombs, 300)]:
+        # Eight entries are rendered at a time, each as a tree of up to 100 MiB; one picture is made smaller at a time.
+        for name, load, extra in [("entries dear to render", loads.render_bombs, 800), ("large pictures", loads.picture_bombs, 300)]:
             with loads.under(load, site, chance):
-                until("the load is prepared", lambda: getattr(site, "bombs" if extra == 500 else "gallery", None), 120)
+                until("the load is prepared", lambda: getattr(site, "bombs" if load == loads.render_bombs else "gallery", None), 120)
                 forget_peak(site.hub.pid)
                 before = memory(site.hub.pid, "VmRSS")
                 with Pulse(site) as pulse:
