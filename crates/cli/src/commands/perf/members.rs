@@ -7,7 +7,6 @@ use std::{
 
 use serde_json::{Value, json};
 use tampu_bus::QosTable;
-use tampu_log::{LogSettings, Logger, info};
 
 use crate::{
     commands::perf::{
@@ -25,11 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub fn member(context: &Context, name: &str, members: usize, ended: &AtomicBool) -> Result<Value, Failure> {
     let begun = Instant::now();
     let participant = join(context, name, QosTable::default())?;
-    let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
-    settings.rings = participant.log_rings();
-    // Programs of a site log, so they answer questions about levels too.
-    let logger = Logger::on(participant.clone(), settings).map_err(|error| Failure::failed("the logger", error))?;
-    info!(logger, "{name} has joined");
     let joined = begun.elapsed();
     let known = || participant.sources().iter().filter(|source| source.source.as_str().starts_with("member-")).count();
     while known() < members {
