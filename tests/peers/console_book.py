@@ -226,7 +226,7 @@ def fields(place, console):
     expect(page.get_by_role("heading", name="Rules/1")).to_be_visible(timeout=30000)
     values = {one["name"]: one["values"] for one in shown_of(place, "Rules/1")["attributes"] if one["values"]}
     check("the entry has the values", values == {"Author": ["Zoe Miller"], "Type": ["Access"], "Cause": ["Badge"], "Door": ["North"], "Area": ["C"]})
-    # What the hub refuses stands at its field.
+    # The refusal of the hub stands at the field.
     place.run("book", "make", "Numbers", "-a", "Run", "-a", "Author", "--required", "Author")
     file.write_text("Attributes = Run, Author\nType Run = numeric\n", encoding="utf-8")
     place.run("book", "config", "edit", "Numbers", str(file))

@@ -85,6 +85,13 @@ def archive_and_live(place, console):
     check("it names its range", " from " in label)
 
 
+def older(console):
+    """Shows the older records too, as before."""
+    console.status("Live, following")
+    console.page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
+    console.shows(1600)
+
+
 def highlights(console):
     print("highlights")
     page = console.page
@@ -105,10 +112,7 @@ def highlights(console):
     expect(page.get_by_role("group", name="Highlights").locator("mark")).to_have_text(["record 159", "1599", "RECORD", "nothing"], timeout=30000)
     page.get_by_label("Highlight", exact=True).fill("")
     expect(page.locator(".rows mark")).to_have_count(0, timeout=30000)
-    # As before, with the older records.
-    console.status("Live, following")
-    page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
-    console.shows(1600)
+    older(console)
 
 
 def saved(browser, console):
@@ -149,10 +153,7 @@ def saved(browser, console):
     panel.get_by_role("button", name="Delete the filter mine alone").click()
     expect(panel.get_by_role("listitem")).to_have_count(1, timeout=30000)
     page.keyboard.press("Escape")
-    # As before, with the older records.
-    console.status("Live, following")
-    page.locator(".rows").evaluate("(box) => (box.scrollTop = 0)")
-    console.shows(1600)
+    older(console)
 
 
 def reading(place, console):

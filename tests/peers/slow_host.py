@@ -96,19 +96,17 @@ def main():
         publishing.start()
         publishing.join()
         load.finish()
-        last, ended, behind = source.number, time.monotonic(), {}
+        last, ended = source.number, time.monotonic()
         for name, of in seen.items():
             until(f"the last value comes at {name}", lambda of=of: any(line["number"] == last and "value" in line for line in of.lines), 120)
             at = next(at for line, at in zip(of.lines, of.at) if line["number"] == last and "value" in line)
-            behind[name] = at - ended
-            print(f"{name}: the last value {1000 * behind[name]:.0f} ms after the source's end of work", flush=True)
+            print(f"{name}: the last value {1000 * (at - ended):.0f} ms after the source's end of work", flush=True)
             told, missing, unheard = account(of, source)
             check("each event came or was told", not missing)
             if name != "the slow host":
                 check("nothing was missed there while the source was heard", unheard or not told)
         print(f"  the source was {1000 * source.latest:.0f} ms behind its time at worst; {wire.lost} packets were lost", flush=True)
-        # A machine that is busy with others hands its events to the cable so slowly that they wait, and none is lost.
-        check("the slow cable was the limit", wire.lost > 0 or behind["the slow host"] > behind["the fast host"] + 1)
+        check("packets were lost at the slow cable", wire.lost > 0)
         check("the records of the fast host are in the archive once", once_each(near.messages("fast"), load.expected))
     finally:
         for place in places:

@@ -42,7 +42,7 @@ export interface ServiceOptions {
   timeoutMs?: number;
 }
 
-/** How a program is asked for readings of an attribute: give one of the two. */
+/** Rule by which a program is asked for readings of an attribute: give one of the two. */
 export interface ReadOptions {
   /** Age of the last reading up to which a question for the current value needs no new one. */
   freshMs?: number;

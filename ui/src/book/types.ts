@@ -28,7 +28,7 @@ export interface Form {
   text_fixed: boolean;
   first?: { attributes: EntryAttribute[]; encoding: Encoding; text: string };
 }
-/** What an editor is for: a change of an entry, a reply, or a new entry. */
+/** Purpose of an editor: a change of an entry, a reply, or a new entry. */
 export interface Purpose {
   edits?: number;
   parent?: number;

@@ -184,6 +184,18 @@ struct Poll {
     context: *mut c_void,
 }
 
+impl Poll {
+    fn of(read: Option<unsafe extern "C" fn(*mut c_void, *const Attribute)>, context: *mut c_void) -> Result<Poll, Failure> {
+        Ok(Poll { read: read.ok_or(Failure::Null("the callback"))?, context })
+    }
+
+    /// Calls the program.
+    fn call(&self, attribute: &Attribute) {
+        // SAFETY: by the caller of `tampu_event_poll` or `tampu_event_on_read`.
+        inside(|| unsafe { (self.read)(self.context, attribute) });
+    }
+}
+
 // SAFETY: by the header the caller promises that the context may be used in another thread, by one call at a time.
 unsafe impl Send for Poll {}
 
@@ -202,13 +214,8 @@ pub unsafe extern "C" fn tampu_event_poll(
     guarded(-1, || {
         // SAFETY: by the caller.
         let attribute = unsafe { attribute(handle) }?;
-        let poll = Poll { read: read.ok_or(Failure::Null("the callback"))?, context };
-        attribute.poll(period_ms.max(1), move |attribute| {
-            // The whole value is captured: its members alone could not be sent.
-            let Poll { read, context } = &poll;
-            // SAFETY: by the caller of `tampu_event_poll`.
-            inside(|| unsafe { read(*context, attribute) });
-        });
+        let poll = Poll::of(read, context)?;
+        attribute.poll(period_ms.max(1), move |attribute| poll.call(attribute));
         Ok(0)
     })
 }
@@ -228,13 +235,8 @@ pub unsafe extern "C" fn tampu_event_on_read(
     guarded(-1, || {
         // SAFETY: by the caller.
         let attribute = unsafe { attribute(handle) }?;
-        let poll = Poll { read: read.ok_or(Failure::Null("the callback"))?, context };
-        attribute.on_read(Duration::from_millis(max_age_ms.into()), move |attribute| {
-            // The whole value is captured: its members alone could not be sent.
-            let Poll { read, context } = &poll;
-            // SAFETY: by the caller of `tampu_event_on_read`.
-            inside(|| unsafe { read(*context, attribute) });
-        });
+        let poll = Poll::of(read, context)?;
+        attribute.on_read(Duration::from_millis(max_age_ms.into()), move |attribute| poll.call(attribute));
         Ok(0)
     })
 }

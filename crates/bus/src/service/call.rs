@@ -105,8 +105,7 @@ impl FirstAnswer {
         serde_json::from_slice(&answer).map_err(|why| CallError::Unreadable { service, why: why.to_string() })
     }
 
-    /// Reads the answer's JSON documents until `take` ends with a result. An end without one counts as an answer that is cut
-    /// off.
+    /// Reads the answer's JSON documents until `take` ends with a result. An end without one counts as a cut answer.
     pub fn until<T: DeserializeOwned, R>(mut self, mut take: impl FnMut(T) -> ControlFlow<Option<R>>) -> Result<R, CallError> {
         while let Some(document) = self.document() {
             if let ControlFlow::Break(result) = take(document?) {
