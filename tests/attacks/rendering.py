@@ -34,7 +34,7 @@ def main():
         site.begin()
         site.make_book()
         site.make_user("zoe")
-        # Eight entries are rendered at a time, each as a tree of up to 100 MiB; one picture is made smaller at a time.
+        # Eight entries are answered at a time. An answer with a text of 12 MB takes up to 70 MiB: the text, its HTML, and JSON of that.
         for name, load, extra in [("entries dear to render", loads.render_bombs, 800), ("large pictures", loads.picture_bombs, 300)]:
             with loads.under(load, site, chance):
                 until("the load is prepared", lambda: getattr(site, "bombs" if load == loads.render_bombs else "gallery", None), 120)
