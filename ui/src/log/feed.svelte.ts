@@ -276,7 +276,12 @@ export class LogFeed {
     // From a whole second on, so that the records of each second are counted once.
     const whole = (near / SECOND) * SECOND;
     const since = floor !== undefined && floor > whole ? floor : whole;
-    this.tally.begin(Number(floor !== undefined && floor > whole && floor !== this.asked.since ? since / SECOND + 1n : since / SECOND));
+    const inside = floor !== undefined && floor > whole && floor !== this.asked.since;
+    if (inside) {
+      // The rest of that second comes again, and is in no whole second of before.
+      this.tally.end();
+    }
+    this.tally.begin(Number(inside ? since / SECOND + 1n : since / SECOND));
     const subscription = session.logs({ query: this.asked.query, since: timeText(since, "utc") });
     this.subscription = subscription;
     void this.follow(subscription, this.ends.signal);
