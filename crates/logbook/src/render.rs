@@ -16,6 +16,7 @@ use crate::{elcode, entry::Encoding};
 pub mod cache;
 pub mod inputs;
 mod measure;
+pub mod room;
 
 /// Bytes of a text that is shown with its marks. A longer one is shown as source, which costs little.
 pub const MAX_MARKUP: usize = 1 << 20;

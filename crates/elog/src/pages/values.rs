@@ -1,6 +1,6 @@
 //! HTML of attributes, texts and attachments; the same in lists and on an entry's page.
 
-use std::{io::Read, ops::Range};
+use std::{io::Read, ops::Range, sync::Arc};
 
 use tampu_logbook::{
     attachment::{Attachment, stored_name::stored_name},
@@ -175,8 +175,8 @@ pub fn text(request: &BookRequest<'_>, entry: &Entry) -> SafeHtml {
         let html = render::html_until(entry.content.encoding, &entry.content.text, &link, &request.stop)?;
         Ok(if smiles { smileys::shown(&html) } else { html })
     };
-    let html = request.site.rendered.html(entry, &links, render);
-    SafeHtml(html.map_or_else(|Unfinished| render::NOT_RENDERED.to_owned(), |html| html.to_string()))
+    let html = request.site.rendered.html(entry, &links, &request.stop, render);
+    SafeHtml(html.map_or_else(|Unfinished| render::NOT_RENDERED.to_owned(), Arc::unwrap_or_clone))
 }
 
 /// Returns the name of an attachment in addresses: ELOG's, or one like it.

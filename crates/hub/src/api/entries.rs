@@ -1,6 +1,6 @@
 //! Entries: post, read, edit, delete, copy, move; their history and their links.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use http::{Method, StatusCode, header};
 use schemars::JsonSchema;
@@ -320,8 +320,8 @@ fn get(call: &mut Call<'_>) -> Result<Answer, Problem> {
         let link = link_in(&entry.at.book);
         let stop = call.stop.within(Duration::from_millis(call.api.settings.search_ms));
         let render = || render::html_until(entry.content.encoding, &entry.content.text, &link, &stop);
-        let html = call.api.rendered.html(&entry, "", render);
-        html.map_or_else(|Unfinished| NOT_RENDERED.to_owned(), |html| html.to_string())
+        let html = call.api.rendered.html(&entry, "", &stop, render);
+        html.map_or_else(|Unfinished| NOT_RENDERED.to_owned(), Arc::unwrap_or_clone)
     });
     if call.head.method == Method::GET {
         call.api.looks.count(&entry.at, &call.auth.reader());

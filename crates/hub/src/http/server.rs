@@ -18,7 +18,6 @@ use http::{HeaderValue, Method, StatusCode, Version, header, request::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tampu_logbook::search::cost::collected;
 use tampu_tls::ServerCertificate;
 use tampu_workers::Stop;
 use tokio::{
@@ -411,7 +410,7 @@ async fn handle(
             (None, None) => Err(Box::new(reject(StatusCode::INTERNAL_SERVER_ERROR))),
         };
         let mut reader = received.reader(Handle::current(), max_body, stall);
-        collected(|| match identified {
+        ResponseBody::made(|| match identified {
             Ok(handler) => handler(HttpRequest { head, body: &mut *reader, client }, &stop),
             Err(response) => *response,
         })
@@ -427,7 +426,7 @@ async fn handle(
         if let ResponseBody::Later(next, make) = body {
             work = next;
             let Ok(permit) = admission.take(work, client.ip).await else { return busy(reject, is_head) };
-            done = in_permit(permit, || collected(make)).await;
+            done = in_permit(permit, || ResponseBody::made(make)).await;
             continue;
         }
         if let Some(length) = body.length()

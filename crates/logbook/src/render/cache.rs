@@ -7,8 +7,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use tampu_types::Time;
+use tampu_workers::Stop;
 
-use super::Unfinished;
+use super::{
+    Unfinished,
+    room::{TextRoom, leave},
+};
 use crate::{
     book::same_name,
     entry::{Entry, EntryRef},
@@ -26,33 +30,40 @@ struct Key {
     links: String,
 }
 
-/// Rendered texts of entries.
+/// Rendered texts of entries, and the room for long ones.
 #[derive(Debug, Default)]
-pub struct RenderCache(Mutex<State>);
+pub struct RenderCache {
+    state: Mutex<State>,
+    room: Arc<TextRoom>,
+}
 
 #[derive(Debug, Default)]
 struct State {
     /// A number that grows with each use, in place of a time.
     clock: u64,
     bytes: usize,
-    kept: HashMap<Key, (u64, Arc<str>)>,
+    kept: HashMap<Key, (u64, Arc<String>)>,
 }
 
 impl RenderCache {
-    /// Returns the HTML of an entry. Renders it unless it is cached. `links` names the page that its links start from.
+    /// Returns the HTML of an entry. Renders it unless it is cached, once there is room for it. `links` names the page that its
+    /// links start from.
     pub fn html(
         &self,
         entry: &Entry,
         links: &str,
+        stop: &Stop,
         render: impl FnOnce() -> Result<String, Unfinished>,
-    ) -> Result<Arc<str>, Unfinished> {
+    ) -> Result<Arc<String>, Unfinished> {
         let key = Key { at: entry.at.clone(), revision: entry.revision, changed: entry.changed, links: links.to_owned() };
-        if let Some(html) = self.0.lock().find(&key) {
+        if let Some(html) = self.state.lock().find(&key) {
             return Ok(html);
         }
         // The lock is not held while the text is rendered.
-        let html: Arc<str> = render()?.into();
-        self.0.lock().keep(key, html.clone());
+        let held = self.room.take(entry.content.text.len(), stop)?;
+        let html = Arc::new(render()?);
+        self.state.lock().keep(key, &html);
+        leave(held);
         Ok(html)
     }
 }
@@ -60,12 +71,12 @@ impl RenderCache {
 impl RenderCache {
     /// Removes all texts.
     pub fn forget_all(&self) {
-        *self.0.lock() = State::default();
+        *self.state.lock() = State::default();
     }
 
     /// Removes all texts of an entry.
     pub fn forget(&self, at: &EntryRef) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let mut freed = 0;
         state.kept.retain(|key, (_, html)| {
             let stays = key.at.id != at.id || !same_name(&key.at.book, &at.book);
@@ -77,21 +88,21 @@ impl RenderCache {
 }
 
 impl State {
-    fn find(&mut self, key: &Key) -> Option<Arc<str>> {
+    fn find(&mut self, key: &Key) -> Option<Arc<String>> {
         self.clock += 1;
         let (used, html) = self.kept.get_mut(key)?;
         *used = self.clock;
         Some(html.clone())
     }
 
-    fn keep(&mut self, key: Key, html: Arc<str>) {
+    fn keep(&mut self, key: Key, html: &Arc<String>) {
         // One text takes an eighth at most, so that it does not evict all others.
         if html.len() > CACHE / 8 {
             return;
         }
         self.clock += 1;
-        self.bytes += size(&key, &html);
-        if let Some((_, old)) = self.kept.insert(key.clone(), (self.clock, html)) {
+        self.bytes += size(&key, html);
+        if let Some((_, old)) = self.kept.insert(key.clone(), (self.clock, html.clone())) {
             self.bytes -= size(&key, &old);
         }
         if self.bytes <= CACHE {
@@ -142,22 +153,22 @@ mod tests {
     fn a_revision_is_rendered_once_and_the_cache_is_bounded() {
         let cache = RenderCache::default();
         let fails = || -> Result<String, Unfinished> { panic!("it is rendered again") };
-        let html = |entry: &Entry, links: &str, text: String| cache.html(entry, links, || Ok(text)).unwrap();
-        assert_eq!(&*html(&entry(1, 0), "a", "first".to_owned()), "first");
-        assert_eq!(&*cache.html(&entry(1, 0), "a", fails).unwrap(), "first");
-        assert_eq!(&*html(&entry(1, 1), "a", "changed".to_owned()), "changed");
-        assert_eq!(&*html(&entry(1, 0), "b", "elsewhere".to_owned()), "elsewhere");
-        assert_eq!(cache.html(&entry(2, 0), "a", || Err(Unfinished)), Err(Unfinished));
+        let html = |entry: &Entry, links: &str, text: String| cache.html(entry, links, &Stop::default(), || Ok(text)).unwrap();
+        assert_eq!(&**html(&entry(1, 0), "a", "first".to_owned()), "first");
+        assert_eq!(&**cache.html(&entry(1, 0), "a", &Stop::default(), fails).unwrap(), "first");
+        assert_eq!(&**html(&entry(1, 1), "a", "changed".to_owned()), "changed");
+        assert_eq!(&**html(&entry(1, 0), "b", "elsewhere".to_owned()), "elsewhere");
+        assert_eq!(cache.html(&entry(2, 0), "a", &Stop::default(), || Err(Unfinished)), Err(Unfinished));
         for id in 10..100 {
             html(&entry(id, 0), "a", "x".repeat(CACHE / 20));
-            assert!(cache.0.lock().bytes <= CACHE);
+            assert!(cache.state.lock().bytes <= CACHE);
             // A text that is used is not evicted.
-            assert_eq!(&*cache.html(&entry(1, 0), "a", fails).unwrap(), "first");
+            assert_eq!(&**cache.html(&entry(1, 0), "a", &Stop::default(), fails).unwrap(), "first");
         }
         html(&entry(3, 0), "a", "x".repeat(CACHE / 2));
         cache.forget(&EntryRef::new("shift", 1));
-        assert_eq!(&*html(&entry(1, 0), "a", "again".to_owned()), "again");
-        let state = cache.0.lock();
+        assert_eq!(&**html(&entry(1, 0), "a", "again".to_owned()), "again");
+        let state = cache.state.lock();
         let sum: usize = state.kept.iter().map(|(key, (_, html))| size(key, html)).sum();
         assert_eq!(
             (

@@ -38,6 +38,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         Constant("logbook/src/render/cache.rs", "CACHE", "8 << 20", "8 MiB for each site"),
         "the ones used longest ago are evicted",
     ),
+    bound(
+        "memory of answers with texts above 1 MiB, six bytes for each byte of a text, until they are sent",
+        Constant("logbook/src/render/room.rs", "ROOM", "160 << 20", "160 MiB for each site"),
+        "further ones wait up to 10 s, and then say that the text was not rendered",
+    ),
     bound("subscribers of searches", Constant("hub/src/api/push.rs", "SUBSCRIBERS", "256", "256"), "503"),
     bound("subscribers of one login", Constant("hub/src/api/push.rs", "OF_ONE", "32", "32"), "503"),
     bound(
