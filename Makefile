@@ -45,8 +45,19 @@ install: release ## build and install `tampu`, manual pages, completions, the C 
 	@"$(CARGO_TARGET_DIR)/release/tampu" completions bash > "$(SHARE)/bash-completion/completions/tampu"
 	@"$(CARGO_TARGET_DIR)/release/tampu" completions zsh > "$(SHARE)/zsh/site-functions/_tampu"
 	@"$(CARGO_TARGET_DIR)/release/tampu" completions fish > "$(SHARE)/fish/vendor_completions.d/tampu.fish"
-	@cargo build $(CARGO_FLAGS) --release --package tampu-c
-	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/libtampu_log.so" "$(DESTDIR)$(PREFIX)/lib/libtampu_log.so"
+	@$(MAKE) install-c
+	@install -D -m 644 examples/tampu.service "$(SHARE)/doc/tampu/tampu.service"
+	@install -D -m 644 crates/hub/tampu.toml "$(SHARE)/doc/tampu/tampu.toml.example"
+	@echo "installed: $(PREFIX)/bin/tampu; configuration example: $(PREFIX)/share/doc/tampu/tampu.toml.example"
+	@case ":$(PATH):" in *":$(PREFIX)/bin:"*) ;; *) echo "add $(PREFIX)/bin to PATH";; esac
+
+# The build that is installed: `debug` is the one of `make test`.
+PROFILE ?= release
+
+.PHONY: install-c
+install-c: need ## build and install the C library with its headers, for pkg-config and CMake (PREFIX, PROFILE=debug)
+	@if [ "$(PROFILE)" = debug ]; then scripts/build-unoptimised.sh; else cargo build $(CARGO_FLAGS) --release --package tampu-c; fi
+	@install -D -m 755 "$(CARGO_TARGET_DIR)/$(PROFILE)/libtampu_log.so" "$(DESTDIR)$(PREFIX)/lib/libtampu_log.so"
 	@install -d "$(DESTDIR)$(PREFIX)/include"
 	@install -m 644 bindings/c/include/* "$(DESTDIR)$(PREFIX)/include"
 	@for file in bindings/c/packages/*; do \
@@ -54,16 +65,21 @@ install: release ## build and install `tampu`, manual pages, completions, the C 
 		case "$$file" in *.pc) folder=pkgconfig;; *) folder=cmake/tampu;; esac; \
 		sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
 			"$$file" > "$(DESTDIR)$(PREFIX)/lib/$$folder/$${file##*/}"; done
-	@install -D -m 644 examples/tampu.service "$(SHARE)/doc/tampu/tampu.service"
-	@install -D -m 644 crates/hub/tampu.toml "$(SHARE)/doc/tampu/tampu.toml.example"
-	@echo "installed: $(PREFIX)/bin/tampu; configuration example: $(PREFIX)/share/doc/tampu/tampu.toml.example"
-	@case ":$(PATH):" in *":$(PREFIX)/bin:"*) ;; *) echo "add $(PREFIX)/bin to PATH";; esac
+	@echo "installed: $(PREFIX)/lib/libtampu_log.so, headers, tampu.pc, tampu-config.cmake"
 
 .PHONY: java
 java: ## build and test the modules for Java, and put them into Maven's local repository
 	@scripts/need.sh java
 	@mvn -q -B -ntp -f bindings/java/pom.xml -Dbuild.root="$(CARGO_TARGET_DIR)/java" install
 	@echo "installed in Maven's local repository: org.tampu:tampu, tampu-slf4j, tampu-logback, tampu-log4j"
+
+.PHONY: typescript
+typescript: ## build the package for TypeScript, a file that npm installs
+	@scripts/need.sh node
+	@mkdir -p "$(CARGO_TARGET_DIR)/npm"
+	@cd bindings/typescript && npm ci --ignore-scripts --no-audit --no-fund --silent && \
+		npm pack --silent --pack-destination "$(CARGO_TARGET_DIR)/npm" >/dev/null
+	@echo "npm install $(CARGO_TARGET_DIR)/npm/tampu-$$(node -p 'require("./bindings/typescript/package.json").version').tgz"
 
 .PHONY: wheel
 wheel: need ## build the Python package, optimised, with the command `tampu` in it
@@ -175,7 +191,7 @@ bench-console-live: bench-build ## processor time of a browser that shows live a
 	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" $$(scripts/venv.sh tests/peers/requirements.txt)/bin/python scripts/bench-console-live.py $(ARGS)
 
 .PHONY: sizes
-sizes: ## sizes of the console's files and of the programs that are built
+sizes: ## sizes of the console's files, and of programs and packages that are built: headers, wheel, jars
 	@scripts/sizes.py $(ARGS)
 
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.

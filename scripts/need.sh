@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, log4cplus, python, nats, rsyslog,
-# netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd, node,
+# netns, apache, chromium, cmake (with pkg-config), logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd, node,
 # java (its compiler and Maven),
 # oidc-provider (for Node.js), postfix (without a configuration of the system), pam (its library and a module), kerberos (its
 # library, a KDC that is not started, curl), poppler (programs that read PDF).
@@ -66,6 +66,7 @@ for thing in "$@"; do
     rust) need_rust ;;
     cc) has_cc || debian "a C compiler and linker" gcc libc6-dev ;;
     cxx) has_cxx || debian "a C++ compiler" g++ ;;
+    cmake) command -v cmake >/dev/null || debian "CMake" cmake; command -v pkg-config >/dev/null || debian "pkg-config" pkg-config ;;
     spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
     log4cplus) has_log4cplus || debian "log4cplus" liblog4cplus-dev ;;
     python) has_python || debian "Python with venv" python3 python3-venv

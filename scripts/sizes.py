@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Sizes of what is delivered: the console's files as browsers get them, and the program.
+"""Sizes of what is delivered: the console's files as browsers get them, the program, and the packages of the languages.
 
     sizes.py [--json] [PROGRAM ...]
 
-Without a program those of the target directory are measured, as far as they are built. A browser gets the brotli form of
+Without a program those of the target directory are measured, as far as they are built: `make wheel`, `make java`,
+`make typescript` and `make install-c` build the packages. A browser gets the brotli form of
 a file, of the views that it opens. The first view is the page with the log: `make bench-console` measures it in a browser.
 """
 
@@ -14,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target")))
@@ -29,6 +31,33 @@ def stripped(program):
         return os.path.getsize(copy.name)
 
 
+def files_below(directory, *patterns):
+    """The files of these patterns in their order."""
+    return sorted(file for pattern in patterns for file in directory.glob(pattern))
+
+
+def packages():
+    """Yields names and sizes of the packages of the languages."""
+    headers = files_below(ROOT / "bindings/c/include", "*.h", "*.hpp")
+    for header in headers:
+        yield f"C and C++, header {header.name}", header.stat().st_size
+    yield "C and C++, all headers", sum(header.stat().st_size for header in headers)
+    library = TARGET / "release/libtampu_log.so"
+    if library.exists():
+        yield "C and C++, libtampu_log.so", library.stat().st_size
+        if size := stripped(library):
+            yield "C and C++, libtampu_log.so, without symbols", size
+    for jar in files_below(TARGET / "java", "tampu/tampu-[0-9]*.jar", "tampu-[ls]*/tampu-*-[0-9]*.jar"):
+        yield f"Java, {jar.name}", jar.stat().st_size
+    for package in files_below(TARGET / "npm", "tampu-*.tgz"):
+        yield f"TypeScript, {package.name}", package.stat().st_size
+    for package in files_below(TARGET / "wheels", "tampu-*.whl", "tampu-*.tar.gz"):
+        yield f"Python, {package.name}", package.stat().st_size
+        if package.suffix == ".whl":
+            with zipfile.ZipFile(package) as wheel:
+                yield f"Python, {package.name}, installed", sum(file.file_size for file in wheel.infolist())
+
+
 def rows(programs):
     """Yields names and sizes in bytes."""
     files = [file for file in (ROOT / "ui/dist").rglob("*") if file.is_file()]
@@ -42,6 +71,7 @@ def rows(programs):
         yield f"{program}", program.stat().st_size
         if size := stripped(program):
             yield f"{program}, without symbols", size
+    yield from packages()
 
 
 def main():

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 
 scripts/need-space.sh 20
-scripts/need.sh rust cc cxx spdlog log4cplus python nats rsyslog netns logger apache chromium tango postgres systemd slapd oidc-provider sshfs \
+scripts/need.sh rust cc cxx cmake spdlog log4cplus python nats rsyslog netns logger apache chromium tango postgres systemd slapd oidc-provider sshfs \
   pam kerberos postfix poppler faketime java node
 venv=$(scripts/venv.sh tests/peers/requirements.txt tests/attacks/requirements.txt)
 

@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import re
 import subprocess
 import tempfile
 
@@ -51,18 +50,6 @@ class Programs:
             file.write('#include "tampu_log.hpp"\nvoid call(const tampu::Logger &logger) {\n' + statement + "\n}\n")
         done = subprocess.run([*CXX, "-fsyntax-only", source], stderr=subprocess.PIPE, text=True, check=False)
         return done.returncode != 0 and why in done.stderr
-
-    def pages(self, language, compiler):
-        """Compiles the examples of README.md and docs/ in this language."""
-        fence = re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL)
-        compiled = 0
-        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-            for code in fence.findall(page.read_text()):
-                compiled += 1
-                source = os.path.join(self.directory.name, f"page{compiled}.{language}")
-                pathlib.Path(source).write_text(code)
-                self.compile(compiler, source)
-        check(f"{compiled} examples of the pages compile: {language}", compiled)
 
 
 def run(place, program, *arguments):
@@ -189,8 +176,6 @@ def main():
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx", "spdlog", "log4cplus"], check=True)
     build()
     programs = Programs()
-    programs.pages("c", C)
-    programs.pages("cpp", CXX)
     programs.compile(CXX, BINDING / "examples" / "call_cost.cpp")
     for statement, why in WRONG.items():
         check(f"refused: {statement}", programs.refuses(statement, why))

@@ -104,6 +104,18 @@ class Tests:
         deaths = [record["message"] for record in place.warnings() if " died " in record["message"]]
         check(f"the ends of these programs are no deaths {deaths}", not deaths)
 
+    def project(self, place):
+        """A module that names our package as the page says logs as the page says."""
+        command = javas.project(self.directory, PAGE, "Direct")
+        before = len(place.records("page/Direct"))
+        done = subprocess.run(command, env=place.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
+        if done.returncode != 0 or done.stdout:
+            print(done.stdout)
+        check("it runs as a module and says nothing", done.returncode == 0 and not done.stdout)
+        found = lambda: {record["level"]: record["message"] for record in place.records("page/Direct")[before:]}
+        wanted = {"Info": "antenna DV01 at az 269.9", "Warning": "cable wrap"}
+        until("its records", lambda: wanted.items() <= found().items())
+
     @staticmethod
     def details(name, records):
         """Fields that the page promises."""
@@ -246,13 +258,14 @@ class Tests:
 def main():
     print("java", flush=True)
     javas.need()
-    javas.maven("package")
+    javas.maven("install")
     with tempfile.TemporaryDirectory(prefix="tampu-java-") as directory:
         tests = Tests(directory)
         place, full = Place("java"), Place("javafull")
         try:
             place.up()
             tests.pages(place)
+            tests.project(place)
             tests.ends(place)
             tests.book(place)
             tests.threads(place)

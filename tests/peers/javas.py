@@ -61,6 +61,45 @@ def compile(directory, sources, classpath):
     check(f"{', '.join(path.name for path in sources)} compiles", done.returncode == 0)
 
 
+PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>site</groupId>
+  <artifactId>program</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.release>17</maven.compiler.release>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>{dependency}</dependencies>
+  <build><plugins>{plugins}</plugins></build>
+</project>
+"""
+
+
+def project(directory, page, name):
+    """A module of Java in an empty directory of its own, which names our package as the page says: builds it with Maven, without a network, and
+    returns the command that runs it."""
+    root = pathlib.Path(directory, "project")
+    sources = root / "src" / "main" / "java"
+    (sources / "site").mkdir(parents=True)
+    pom = (BINDING / "pom.xml").read_text()
+    text = page.read_text()
+    dependency = re.search(r"^```xml\n(<dependency>.*?)^```", text, re.MULTILINE | re.DOTALL).group(1)
+    # The versions of Maven's own plugins that are here already.
+    plugin = r"<plugin>\s*<artifactId>maven-(?:resources|compiler)-plugin</artifactId>\s*<version>.*?</version>"
+    plugins = "".join(f"{found}</plugin>" for found in re.findall(plugin, pom))
+    (root / "pom.xml").write_text(PROJECT.format(dependency=dependency, plugins=plugins))
+    (sources / "module-info.java").write_text("module site { requires org.tampu; }")
+    (sources / "site" / f"{name}.java").write_text("package site;\n\n" + examples(page)[name])
+    done = subprocess.run(["mvn", "-q", "-B", "-o", "compile"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        print(done.stdout)
+    check("a project that names the dependency of the page builds", done.returncode == 0)
+    jar = glob.glob(f"{REPOSITORY}/org/tampu/tampu/*/tampu-*.jar")
+    check("the local repository has one jar of ours", len(jar) == 1)
+    return ["java", "-Xshare:auto", "-p", f"{root / 'target' / 'classes'}:{jar[0]}", "-m", f"site/site.{name}"]
+
+
 def command(classpath, name, *arguments, options=()):
     """The command that runs a compiled program, with little work before its main."""
     return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *options, "-cp", ":".join(classpath), name, *arguments]

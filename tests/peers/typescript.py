@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import subprocess
+import tempfile
 
 from hub import TAMPU, Place, check, until
 
@@ -28,26 +29,47 @@ STRICT = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyType
 SHOWN = ["Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "read on demand: sr/cryo/1/level", "lost: 0n"]
 
 
+def installed(directory):
+    """An empty program that has the package by `make typescript` and the line that it prints."""
+    make = ["make", "-s", "-C", str(ROOT), "typescript", f"CARGO_TARGET_DIR={directory}/build"]
+    line = subprocess.run(make, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]
+    program = pathlib.Path(directory, "program")
+    program.mkdir()
+    (program / "package.json").write_text('{"name": "program", "version": "1.0.0", "type": "module"}')
+    subprocess.run([*line.split(), "--offline", "--silent", "--no-audit", "--no-fund"], cwd=program, check=True)
+    found = sorted(path.name for path in (program / "node_modules").iterdir() if not path.name.startswith("."))
+    check(f"'{line}' installs the package, and nothing besides: {found}", found == ["tampu"])
+    package = program / "node_modules" / "tampu"
+    size = sum(file.stat().st_size for file in package.rglob("*") if file.is_file())
+    check(f"it has its types and no sources, {size} bytes", (package / "dist" / "index.d.ts").exists() and not (package / "src").exists())
+    return program
+
+
 def programs(place, socket):
-    """The programs of the page compile without a warning and print what they promise."""
+    """The programs of the page compile without a warning where the package is installed, and print what they promise."""
     fence = re.compile(r"^```ts\n(.*?)^```", re.MULTILINE | re.DOTALL)
     found = fence.findall((ROOT / "docs" / "languages.md").read_text())
     check(f"{len(SHOWN)} programs in the page", len(found) == len(SHOWN))
-    # Below the package, so that they find it by its name.
-    directory = PACKAGE / "build" / "page"
-    directory.mkdir(parents=True, exist_ok=True)
-    names = [f"program{number}" for number in range(len(found))]
-    for name, code in zip(names, found):
-        (directory / f"{name}.ts").write_text(code)
-    npm("run", "build")
-    npm("exec", "--", "tsc", *STRICT, *(str(directory / f"{name}.ts") for name in names))
     place.run("log", "send", "--level", "warning", "--acknowledged", "kept", "cable wrap")
-    for name, wanted in zip(names, SHOWN):
-        environment = {**place.environment, "TAMPU_GATEWAY": str(socket)}
-        done = subprocess.run(["node", directory / f"{name}.js"], env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
-        if wanted not in done.stdout:
+    with tempfile.TemporaryDirectory(prefix="tampu-ts-") as directory:
+        program = installed(directory)
+        names = [f"program{number}" for number in range(len(found))]
+        for name, code in zip(names, found):
+            (program / f"{name}.ts").write_text(code)
+        # The compiler and the types of Node are those of the package's own tests.
+        modules = PACKAGE / "node_modules"
+        sources = [str(program / f"{name}.ts") for name in names]
+        compiler = [str(modules / ".bin" / "tsc"), *STRICT, "--typeRoots", str(modules / "@types"), *sources]
+        done = subprocess.run(compiler, cwd=program, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
             print(done.stdout)
-        check(f"{name} prints '{wanted}'", done.returncode == 0 and wanted in done.stdout)
+        check("the programs of the page compile", done.returncode == 0)
+        for name, wanted in zip(names, SHOWN):
+            environment = {**place.environment, "TAMPU_GATEWAY": str(socket)}
+            done = subprocess.run(["node", program / f"{name}.js"], env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+            if wanted not in done.stdout:
+                print(done.stdout)
+            check(f"{name} prints '{wanted}'", done.returncode == 0 and wanted in done.stdout)
 
 
 def session(place, way, address, token=""):
