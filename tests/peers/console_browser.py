@@ -11,6 +11,7 @@ import pathlib
 import re
 import shlex
 import sys
+import urllib.parse
 from xml.etree import ElementTree
 
 import pyarrow.parquet
@@ -238,6 +239,94 @@ def filters(place, console):
     console.status("Live")
 
 
+def groups(place, console):
+    print("one row for several sources")
+    page = console.page
+    for source in ("CONTROL/DV01", "CONTROL/DV02", "CONTROL/DV03"):
+        send(place, "antennas", ["correlator reset"], "--source", source)
+    send(place, "antennas", ["subreflector at 4 mm", "subreflector at 17 mm"], "--source", "CONTROL/DV01")
+    console.filter("--process antennas")
+    console.shows(5)
+    page.get_by_label("One row for").select_option("all sources")
+    rows = page.locator(".rows [role=option]")
+    expect(rows).to_have_count(3, timeout=30000)
+    expect(rows.first).to_contain_text("×3correlator reset")
+    check("the row names the sources", "CONTROL/DV01, CONTROL/DV02, CONTROL/DV03" in rows.first.locator(".group").get_attribute("title"))
+    check("a file has all records", len(console.rows()) == 5)
+    other = console.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".rows [role=option]")).to_have_count(3, timeout=30000)
+    other.close()
+    page.get_by_label("One row for").select_option("each record")
+    expect(rows).to_have_count(5)
+
+    print("patterns")
+    page.get_by_text("Patterns", exact=True).click()
+    table = page.get_by_role("group", name="Patterns").get_by_role("table")
+    expect(table.get_by_role("row")).to_have_count(3, timeout=30000)
+    expect(table.get_by_role("row").nth(1)).to_contain_text("correlator reset")
+    expect(table.get_by_role("row").nth(1).get_by_role("cell").first).to_have_text("3")
+    console.axe("log with patterns")
+    page.get_by_role("button", name="Only: subreflector at 17 mm").click()
+    console.shows(2)
+    page.go_back()
+    console.shows(5)
+    page.get_by_role("button", name="Without: subreflector at 17 mm").click()
+    console.shows(3)
+    page.get_by_text("Patterns", exact=True).click()
+
+
+def beside(place, console):
+    print("beside a record")
+    page = console.page
+    detail = page.get_by_role("complementary", name="Record")
+    console.filter("--process antennas --source CONTROL/DV02")
+    console.shows(1)
+    page.locator(".rows [role=option]").first.click()
+    detail.get_by_role("button", name="same process").click()
+    console.shows(5)
+    page.go_back()
+    console.filter("--process 'hub@*' --contains API")
+    console.shows(1)
+    page.locator(".rows [role=option]").first.click()
+    detail.get_by_role("button", name="same thread").click()
+    until("the records of the thread", lambda: "thread%3Dmain" in page.url and len(console.rows()) > 3)
+    check("all of them are of one thread", {row["thread"] for row in console.rows() if "thread" in row} == {"main"})
+    expect(detail).to_contain_text("the logbook's API is at", timeout=30000)
+
+    detail.get_by_text("Levels of its program").click()
+    levels = detail.get_by_role("group", name="Levels of its program")
+    levels.get_by_label("Stored from: audit").select_option("Error", timeout=30000)
+    expect(detail.get_by_role("alert")).to_have_text("The program does not change the levels of audit.", timeout=30000)
+    stored = levels.get_by_label("Stored from: slow-search")
+    expect(stored).to_have_value("Debug", timeout=30000)
+    console.axe("levels of a program")
+    stored.select_option("Warning")
+    def level():
+        loggers = [json.loads(line) for line in place.run("log", "levels", "--json").stdout.splitlines()]
+        return next(one["central"] for one in loggers if one["logger"] == "slow-search")
+    until("the hub has the level", lambda: level() == "Warning")
+    expect(stored).to_be_enabled(timeout=30000)
+    stored.select_option("Debug")
+    expect(stored).to_have_value("Debug", timeout=30000)
+    expect(stored).to_be_enabled(timeout=30000)
+
+    link = detail.get_by_role("link", name="New entry about it").get_attribute("href")
+    record = urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)["link"][0]
+    place.run("book", "make", "Shift", "-a", "Author")
+    place.run("book", "post", "Shift", "-a", "Author=Zoe", "-t", "the API was slow", "--link", record)
+    detail.get_by_role("button", name="Close").click()
+    page.locator(".rows [role=option]").filter(has_text="the logbook's API is at").first.click()
+    expect(detail.get_by_role("link", name="Shift/1: the API was slow")).to_be_visible(timeout=30000)
+    other = console.context.new_page()
+    other.goto(detail.get_by_role("link", name="Timeline around it").evaluate("(link) => link.href"))
+    expect(other.get_by_role("heading", name="Timeline")).to_be_attached(timeout=30000)
+    other.close()
+    detail.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="To the end").click()
+    console.status("Live")
+
+
 def keys(console):
     print("keys")
     page = console.page
@@ -410,6 +499,7 @@ def main():
         port = int(site.rstrip("/").rsplit(":", 1)[1])
         for verb in ["query", "read"]:
             place.run("access", "allow", "user:*", verb, "log/**", "--reason", "operators look")
+        place.run("access", "allow", "user:zoe", "set", "log/levels", "--reason", "zoe sets levels")
         logins(browser, site)
         console = Console(browser, site, viewport={"width": 1400, "height": 900})
         archive_and_live(place, console)
@@ -419,6 +509,8 @@ def main():
         reading(place, console)
         pausing(place, console)
         filters(place, console)
+        groups(place, console)
+        beside(place, console)
         keys(console)
         hostile(place, console)
         looks(browser, site, console)

@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { chosen, parts, type Parts, type Side } from "../src/book/merge-entry";
 import { fileOf } from "../src/book/rendered";
+import { fieldOf } from "../src/book/search-field";
 
 const made = (values: Record<string, string[]>, more: Partial<Parts> = {}): Parts => ({
   text: "text",
@@ -74,4 +75,8 @@ test("addresses of files are found as they were written and as they are stored",
   ] as const) {
     assert.equal(fileOf(address, files), nth, address);
   }
+});
+
+test("an attribute is a field of the search", () => {
+  assert.deepEqual(["Type", "Run number", 'a"b', "Größe"].map(fieldOf), ["Type:", '"Run number":', '"a b":', "Größe:"]);
 });
