@@ -161,6 +161,34 @@ def details(place, session, console):
     expect(page.locator(".detail")).to_have_count(0)
 
 
+def device(place, console):
+    print("the page of a device")
+    page = console.page
+    name = SHOWN.rsplit("/", 1)[0]
+    place.run("log", "send", "--source", name, "--level", "Error", "--acknowledged", "kept", "the supply tripped")
+    place.run("log", "send", "--source", "lab/psu/other", "--acknowledged", "kept", "not this one")
+    place.run("book", "make", "Shift", "-a", "Author")
+    place.run("book", "post", "Shift", "-a", "Author=Zoe", "-t", f"{name} was reset")
+    place.run("book", "post", "Shift", "-a", "Author=Zoe", "-t", "the main supply", "--link", f"event:{SHOWN}")
+    console.visit(f"?a={SHOWN}&show={SHOWN}")
+    page.get_by_role("button", name="Page of the device").click()
+    panel = page.get_by_role("region", name=f"Device {name}")
+    records = panel.get_by_role("list", name="Its records in the time in sight")
+    expect(records.get_by_role("listitem")).to_have_count(1, timeout=30000)
+    expect(records).to_contain_text("the supply tripped")
+    expect(panel.get_by_role("list", name="Entries that name it").get_by_role("listitem")).to_have_count(2, timeout=30000)
+    expect(console.cell(SHOWN, 0)).to_be_visible(timeout=30000)
+    console.axe("a device")
+    other = console.context.new_page()
+    other.goto(page.url)
+    expect(other.get_by_role("region", name=f"Device {name}")).to_contain_text("the supply tripped", timeout=30000)
+    other.get_by_role("link", name=re.compile("the supply tripped")).click()
+    expect(other.get_by_role("complementary", name="Record")).to_contain_text("the supply tripped", timeout=30000)
+    other.close()
+    panel.get_by_role("button", name="Close").click()
+    expect(panel).to_have_count(0)
+
+
 def death(gateway, session, console):
     print("a source that dies")
     console.visit(f"?a={SHOWN}")
@@ -321,6 +349,7 @@ def main():
         session = live(gateway, console)
         plot(console)
         details(place, session, console)
+        device(place, console)
         session = death(gateway, session, console)
         camera = arrays(place, gateway, console)
         limits(console)

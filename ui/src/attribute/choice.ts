@@ -19,6 +19,11 @@ export function labelOf({ name, element }: Choice): string {
   return element === undefined ? name : `${name}[${element}]`;
 }
 
+/** The device of an attribute: its name without the last part. */
+export function deviceOf(name: string): string {
+  return name.slice(0, Math.max(0, name.lastIndexOf("/")));
+}
+
 /** Reads `NAME*NAME#ELEMENT`. What cannot be read, and repetitions, are left out. */
 export function choicesOf(text: string): Choice[] {
   const found = new Map<string, Choice>();
