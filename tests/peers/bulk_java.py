@@ -32,7 +32,8 @@ class Program:
     """A program in Java that says what happens."""
 
     def __init__(self, place, classpath, *arguments):
-        command = javas.command(classpath, *arguments, options=(HEAP,))
+        # On a host of its own, with a network of its own.
+        command = [*place.prefix, *javas.command(classpath, *arguments, options=(HEAP,))]
         self.process = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         place.processes.append(self.process)
 

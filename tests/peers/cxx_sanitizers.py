@@ -26,7 +26,13 @@ PROGRAMS = {
     PEERS / "cxx_formats.cpp": (CXX, ["-lfmt"]),
     PEERS / "cxx_rings.cpp": (CXX, []),
     PEERS / "cxx_events.cpp": (CXX, []),
+    EXAMPLES / "bulk_recv.c": (C, []),
+    EXAMPLES / "bulk_send.c": (C, []),
 }
+# Those that are the two ends of a transfer.
+ENDS = [EXAMPLES / "bulk_recv.c", EXAMPLES / "bulk_send.c"]
+# Bytes of the transfer: several blocks, and a part of one.
+BYTES = 5_000_001
 # A statement is never freed. If two threads meet at its first call, both describe it, and one description is never used. And of a
 # session that a program closes as soon as it is open, zenoh sometimes keeps a few kilobytes, until the program ends.
 LEAKS = "leak:store_call\nleak:zenoh\n"
@@ -36,17 +42,41 @@ RACES = "called_from_lib:libtampu_log.so\n"
 THREADS = [PEERS / "cxx_formats.cpp", PEERS / "cxx_rings.cpp"]
 
 
-def clean(place, programs, source, sanitizer, options):
-    """Compiles a program with a sanitizer and runs it: it ends with 0, and the sanitizer has nothing to say."""
+def compiled(programs, source, sanitizer):
+    """Compiles a program with a sanitizer; returns its path."""
     compiler, libraries = PROGRAMS[source]
     flags = [flag for flag in compiler if flag not in ("-O2", "-Werror")]
-    program = programs.compile([*flags, *SANITIZED, f"-fsanitize={sanitizer}"], source, *libraries)
+    return programs.compile([*flags, *SANITIZED, f"-fsanitize={sanitizer}"], source, *libraries)
+
+
+def judge(source, sanitizer, code, errors):
+    """The program ended with 0, and the sanitizer had nothing to say."""
+    said = "Sanitizer" in errors or "runtime error" in errors
+    if code != 0 or said:
+        print(errors[:6000])
+    check(f"{source.name} under -fsanitize={sanitizer}", code == 0 and not said)
+
+
+def clean(place, programs, source, sanitizer, options):
+    """Runs a program with a sanitizer."""
+    program = compiled(programs, source, sanitizer)
     environment = {**place.environment, **options}
     done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=300, check=False)
-    said = "Sanitizer" in done.stderr or "runtime error" in done.stderr
-    if done.returncode != 0 or said:
-        print(done.stderr[:6000])
-    check(f"{source.name} under -fsanitize={sanitizer}", done.returncode == 0 and not said)
+    judge(source, sanitizer, done.returncode, done.stderr)
+
+
+def transfer(place, programs, sanitizer, options):
+    """Both ends of a transfer with a sanitizer: the receiver compares each byte."""
+    receives, sends = (compiled(programs, source, sanitizer) for source in ENDS)
+    environment = {**place.environment, **options}
+    receiver = subprocess.Popen([receives], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    place.processes.append(receiver)
+    check("the receiver prints its target", receiver.stdout.readline().strip())
+    sender = subprocess.run([sends, str(BYTES)], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    said, errors = receiver.communicate(timeout=60)
+    check(f"the transfer is complete: {said.splitlines()[-1:]}", str(BYTES) in said)
+    judge(ENDS[0], sanitizer, receiver.returncode, errors)
+    judge(ENDS[1], sanitizer, sender.returncode, sender.stderr)
 
 
 def main():
@@ -63,7 +93,8 @@ def main():
     place = Place("sanitizers")
     try:
         place.up()
-        for source in PROGRAMS:
+        transfer(place, programs, "address,undefined", leaks)
+        for source in [source for source in PROGRAMS if source not in ENDS]:
             clean(place, programs, source, "address,undefined", leaks)
         for source in THREADS:
             clean(place, programs, source, "thread", races)

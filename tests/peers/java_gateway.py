@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -41,22 +42,56 @@ class Tests:
         check("the program ends well", process.returncode == 0)
         return said
 
+    def page(self, name, change=lambda code: code):
+        """Compiles a program of the page; returns the command that runs it."""
+        below = os.path.join(self.directory, name)
+        os.mkdir(below)
+        source = pathlib.Path(below) / f"{name}.java"
+        source.write_text(change(javas.examples(PAGE)[name]))
+        javas.compile(below, [source], javas.ours("tampu"))
+        return javas.command([below, *javas.ours("tampu")], name)
+
+    def shows(self, place, name, wanted, *arguments, change=lambda code: code):
+        """A program of the page runs, and shows this."""
+        command = [*self.page(name, change), *arguments]
+        done = subprocess.run(command, env=place.environment, cwd=place.directory, stdout=subprocess.PIPE, text=True, check=False, timeout=120)
+        if done.returncode != 0 or wanted not in done.stdout:
+            print(done.stdout)
+        check(f"{name} runs and shows '{wanted}'", done.returncode == 0 and wanted in done.stdout)
+
     def pages(self, place):
         """The programs of the page run."""
-        programs = javas.examples(PAGE)
-        for name, wanted in (("WithEvents", "sr/vacuum/g1/p DevDouble scalar [1.0E-9]"), ("WithSearch", "cable wrap"), ("WithOffer", "correlator")):
-            below = os.path.join(self.directory, name)
-            os.mkdir(below)
-            source = pathlib.Path(below) / f"{name}.java"
-            source.write_text(programs[name])
-            javas.compile(below, [source], javas.ours("tampu"))
-            path = [below, *javas.ours("tampu")]
-            if name == "WithSearch":
-                place.run("log", "send", "--level", "Warning", "--timeout", "30s", "cable wrap")
-            done = subprocess.run(javas.command(path, name), env=place.environment, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
-            if wanted not in done.stdout:
-                print(done.stdout)
-            check(f"{name} runs and shows '{wanted}'", done.returncode == 0 and wanted in done.stdout)
+        self.shows(place, "WithEvents", "sr/vacuum/g1/p DevDouble scalar [1.0E-9]")
+        place.run("log", "send", "--level", "Warning", "--timeout", "30s", "cable wrap")
+        self.shows(place, "WithSearch", "cable wrap")
+        self.shows(place, "WithOffer", "correlator")
+        self.book(place)
+        self.bulk(place)
+
+    def book(self, place):
+        """The program about the logbook, with the address and a token of this hub."""
+        place.run("book", "make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem")
+        place.run("book", "users", "add", "robot", "--no-password", "--admin")
+        token = place.run("book", "users", "token", "make", "robot", "--may", "read", "--may", "write", "--may", "edit-own").stdout.split()[0]
+        address = re.search(r"the logbook's API is at (http://[0-9.:]+)/", place.said()).group(1)
+        pathlib.Path(place.directory, "trip.png").write_bytes(b"a picture")
+        self.shows(place, "WithBook", "Calibrated.", token, change=lambda code: code.replace("http://127.0.0.1:7449", address))
+
+    def bulk(self, place):
+        """The programs about bulk data, each beside the command at the other end."""
+        dump = pathlib.Path(place.directory, "dump.bin")
+        dump.write_bytes(os.urandom(1_000_000))
+        receiver = subprocess.Popen(self.page("WithBulk"), env=place.environment, stdout=subprocess.PIPE, text=True)
+        place.processes.append(receiver)
+        place.run("bulk", "send", str(dump), "--stream", "raw", "--parameter", "uid://A002/X1")
+        said = receiver.communicate(timeout=60)[0].splitlines()
+        check(f"WithBulk shows a transfer: {said[:1]}, {said[-1:]}", receiver.returncode == 0 and "dump.bin" in said[0] and said[-1] == "complete: true")
+        out = pathlib.Path(place.directory, "spectra")
+        receiver = place.start("bulk", "recv", "--stream", "raw", "-o", str(out), "--limit", "2", stdout=subprocess.DEVNULL)
+        self.shows(place, "SendBulk", "4000000", str(dump))
+        check("the command has both transfers", receiver.wait(timeout=60) == 0)
+        files = sorted(path.read_bytes() for path in out.rglob("*") if path.is_file())
+        check("byte for byte", files == sorted([bytes(4_000_000), dump.read_bytes()]))
 
     def events(self, place):
         """Every data type in every format goes to a client in Java and back to one of the command line."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The TypeScript package: its types, its tests with the vectors, a session with a real hub, and the programs of docs/languages.md."""
+"""The TypeScript package: its types, its tests with the vectors, a session with a real hub, and the programs of its pages."""
 
 import json
 import pathlib
@@ -25,8 +25,9 @@ def npm(*arguments):
 # Options of the compiler for programs that use the package.
 STRICT = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext", "--types", "node"]
 
-# What each program of the page prints, in their order.
-SHOWN = ["Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "read on demand: sr/cryo/1/level", "lost: 0n"]
+# Pages with programs, and what these print, in their order.
+PAGES = [PACKAGE / "README.md", ROOT / "docs" / "languages.md"]
+SHOWN = ["obs/weather/2/wind 9.5", "Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "read on demand: sr/cryo/1/level", "lost: 0n"]
 
 
 def installed(directory):
@@ -46,10 +47,10 @@ def installed(directory):
 
 
 def programs(place, socket):
-    """The programs of the page compile without a warning where the package is installed, and print what they promise."""
+    """The programs of the pages compile without a warning where the package is installed, and print what they promise."""
     fence = re.compile(r"^```ts\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    found = fence.findall((ROOT / "docs" / "languages.md").read_text())
-    check(f"{len(SHOWN)} programs in the page", len(found) == len(SHOWN))
+    found = [code for page in PAGES for code in fence.findall(page.read_text())]
+    check(f"{len(SHOWN)} programs in the pages", len(found) == len(SHOWN))
     place.run("log", "send", "--level", "warning", "--acknowledged", "kept", "cable wrap")
     with tempfile.TemporaryDirectory(prefix="tampu-ts-") as directory:
         program = installed(directory)
@@ -63,7 +64,7 @@ def programs(place, socket):
         done = subprocess.run(compiler, cwd=program, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             print(done.stdout)
-        check("the programs of the page compile", done.returncode == 0)
+        check("the programs of the pages compile", done.returncode == 0)
         for name, wanted in zip(names, SHOWN):
             environment = {**place.environment, "TAMPU_GATEWAY": str(socket)}
             done = subprocess.run(["node", program / f"{name}.js"], env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=False)

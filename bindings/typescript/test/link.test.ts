@@ -24,6 +24,8 @@ class Hub {
   connection: WebSocket | undefined;
   /** Features that it has; hubs before them name none. */
   features: string[] | undefined;
+  /** A client leaves a hub of which it hears nothing for three of these. */
+  beatMs = 20_000;
   private last = 0n;
 
   private constructor(
@@ -69,7 +71,7 @@ class Hub {
     if (!resumed) {
       this.last = 0n;
     }
-    const welcome = { version: 1, hub: "test", domain: "d", session: "5".repeat(32), resumed, received: this.received.toString(), principal: "me", beat_ms: 50, resume_ms: 60000, window: 1, frame: 1, features: this.features };
+    const welcome = { version: 1, hub: "test", domain: "d", session: "5".repeat(32), resumed, received: this.received.toString(), principal: "me", beat_ms: this.beatMs, resume_ms: 60000, window: 1, frame: 1, features: this.features };
     this.send(Kind.welcome, 0, jsonBody(resumed ? welcome : { ...welcome, received: "0" }), 0n);
   }
 }
@@ -91,6 +93,8 @@ const gap = (from: string) => jsonBody({ incarnation: "i", stream: 1, from, to: 
 
 test("frames are sent again after a broken connection, and none is taken twice", async (context) => {
   const hub = await Hub.open(context);
+  // The client acknowledges at each beat.
+  hub.beatMs = 50;
   const states: string[] = [];
   const ours = await session(context, hub, { onConnection: (state) => states.push(state) });
   const topics = ours.topics({ topics: ["a"] });

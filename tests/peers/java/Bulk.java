@@ -1,4 +1,6 @@
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
@@ -12,7 +14,7 @@ import org.tampu.bulk.GiveUp;
 import org.tampu.bulk.LostRange;
 import org.tampu.gateway.Gateway;
 
-/** Receives a stream: Bulk DOMAIN STREAM FILE. Says each start and end in a line. A parameter with "refuse" is refused. */
+/** Receives a stream: Bulk DOMAIN STREAM FILE [ADDRESS]. Says each start and end in a line. A parameter with "refuse" is refused. */
 public class Bulk {
     private static final class Save implements BulkHandler {
         private final Path path;
@@ -62,9 +64,12 @@ public class Bulk {
     }
 
     public static void main(String[] arguments) throws Exception {
+        InetAddress listen = arguments.length > 3 ? InetAddress.getByName(arguments[3]) : InetAddress.getLoopbackAddress();
+        // Between hosts a network may be cut.
+        Duration resume = arguments.length > 3 ? Duration.ofSeconds(60) : Duration.ofMillis(500);
         try (Gateway gateway = Gateway.local("java/receiver");
                 BulkReceiver receiver = new BulkReceiver(arguments[0], "java/receiver", arguments[1],
-                        Map.of("data", new Save(Path.of(arguments[2])))).resume(Duration.ofMillis(500))) {
+                        Map.of("data", new Save(Path.of(arguments[2]))), new InetSocketAddress(listen, 0), null).resume(resume)) {
             receiver.announce(gateway);
             Save.say("ready at " + receiver.target().address());
             while (System.in.read() >= 0) {

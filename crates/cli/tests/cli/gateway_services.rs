@@ -20,7 +20,7 @@ use tampu_types::{
         Kind,
         frame::{FLAG_LAST, FLAG_REFUSED},
         messages::{Code, Declare, End, Hello, Opened, SERVE, Serve},
-        question::{Answer, Passed},
+        question::{Answer, Ask, Passed},
     },
 };
 
@@ -103,6 +103,17 @@ fn a_client_answers_in_parts_refuses_and_hears_that_nobody_reads() {
     assert_eq!(second, number + 1);
     answer(&mut mount, 4, second, FLAG_LAST | FLAG_REFUSED, br#"{"error":"the drive is off"}"#);
     assert_eq!(refusal(asked.join().unwrap()), "the drive is off");
+
+    // A question to all that is refused everywhere ends in order, and says why nobody answered.
+    let mut panel = client(&site, "panel");
+    let mut body = Vec::new();
+    Ask { timeout_ms: 60_000, all: true, service: "mount/position", question: b"{}" }.encode(&mut body);
+    panel.send(Kind::Ask, 0, 9, &body).unwrap();
+    let (third, ..) = passed(&next_of(&mut mount, Kind::Question));
+    answer(&mut mount, 4, third, FLAG_LAST | FLAG_REFUSED, br#"{"error":"the drive is off"}"#);
+    let end = ended(&mut panel);
+    assert!(end.code == Code::Done && end.error.contains("the drive is off"), "{end:?}");
+    panel.bye().unwrap();
 
     // Without an answer, for its time.
     mount.send_json(Kind::Serve, 5, &serve("mount/slow", None, Some(1000))).unwrap();

@@ -54,6 +54,8 @@ pub(super) fn ask(session: &Arc<Session>, gateway: &Arc<GatewayShared>, id: u32,
                 by_part.as_ref().is_none_or(|(gateway, service)| may_read_or_set(&session, gateway, service, content))
             };
             let end = answer(&session, id, parts, all, may_have, &cancelled);
+            // A refusal may name a resource that such an answer leaves out.
+            let end = if by_part.is_some() && end.code == Code::Done { End::default() } else { end };
             drop(place);
             // The client that has cancelled has its end already.
             if !cancelled.load(Ordering::Acquire) && session.remove(id).is_some() {
@@ -70,7 +72,7 @@ fn may_read_or_set(session: &Session, gateway: &GatewayShared, service: &str, co
 }
 
 fn answer(session: &Session, id: u32, parts: Parts, all: bool, may_have: impl Fn(&[u8]) -> bool, cancelled: &AtomicBool) -> End {
-    let mut first = None;
+    let (mut first, mut answered, mut refused) = (None, false, None);
     for part in parts {
         let part = match part {
             Ok(part) => part,
@@ -86,7 +88,10 @@ fn answer(session: &Session, id: u32, parts: Parts, all: bool, may_have: impl Fn
             Ok(content) => content,
             Err(why) if !all => return end_of(&why),
             // The refusal of one process does not end the answers of the others.
-            Err(_) => continue,
+            Err(why) => {
+                refused.get_or_insert(why);
+                continue;
+            }
         };
         if content.len() + 16 > session.frame_limit {
             return End::because(Code::Limit, format_args!("a part of {} bytes is longer than the client takes", content.len()));
@@ -97,8 +102,13 @@ fn answer(session: &Session, id: u32, parts: Parts, all: bool, may_have: impl Fn
         if session.outgoing.send_in_window(Kind::Part, 0, id, &body, wanted).is_err() {
             break;
         }
+        answered = true;
     }
-    End::default()
+    // A client that got no answer at all learns the reason.
+    match refused {
+        Some(why) if !answered => End { code: Code::Done, ..end_of(&why) },
+        _ => End::default(),
+    }
 }
 
 /// Returns the end of a question that failed.

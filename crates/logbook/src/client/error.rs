@@ -44,6 +44,14 @@ pub enum ClientError {
         /// A description of the difference.
         why: String,
     },
+    /// A draft was saved without files that the hub does not have.
+    #[error("draft {number} is saved without the files {}: the hub does not have them; upload them, and save the draft again", .files.join(", "))]
+    DraftWithoutFiles {
+        /// The number of the draft.
+        number: i64,
+        /// The names of the files.
+        files: Vec<String>,
+    },
     /// The request is not valid HTTP: a header or the address has a forbidden character.
     #[error("invalid request: {0}")]
     Request(#[from] http::Error),

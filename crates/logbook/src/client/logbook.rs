@@ -200,6 +200,8 @@ impl Drafts for Client {
         struct Saved {
             #[serde(with = "tampu_types::id_text::stored")]
             number: i64,
+            #[serde(default)]
+            missing: Vec<String>,
         }
         let mut body = to_json(draft)?;
         if let Some(body) = body.as_object_mut() {
@@ -209,7 +211,8 @@ impl Drafts for Client {
             0 => self.call("POST", "/drafts", Some(&body), &[])?,
             number => self.call("PUT", &format!("/drafts/{number}"), Some(&body), &[])?,
         };
-        Ok(self.parse::<Saved>(done)?.number)
+        let Saved { number, missing } = self.parse(done)?;
+        if missing.is_empty() { Ok(number) } else { Err(ClientError::DraftWithoutFiles { number, files: missing }.into()) }
     }
 
     fn drafts(&self, _owner: &str) -> Result<Vec<Draft>> {

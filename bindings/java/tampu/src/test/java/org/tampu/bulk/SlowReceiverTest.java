@@ -246,7 +246,7 @@ class SlowReceiverTest {
     void brokenConnectionsAreOpenedAgainAndNothingIsLost() throws Exception {
         Collector collector = new Collector();
         byte[] content = BulkSenderTest.random(5 << 20);
-        try (var receiver = BulkSenderTest.receiver(collector);
+        try (var receiver = BulkSenderTest.receiver(collector).resume(Duration.ofSeconds(30));
                 var relay = new BreakingRelay(receiver.target(), 700_000);
                 var sender = BulkSenderTest.builder().frame(10_000).window(300_000).checksum(true).open()) {
             sender.connect(relay.target());

@@ -30,10 +30,15 @@ final class PassOffice {
     byte[] ask(byte[] incarnation) throws IOException {
         byte[] from = process.toBytes();
         try {
-            for (byte[] part : Answers.ask(session, "bulk/pass/" + process + "/" + receiver, incarnation, WAIT, true)) {
+            // Only the receiver's own process counts, which need not be the first that answers.
+            Answers.OfAll answers = Answers.askAll(session, "bulk/pass/" + process + "/" + receiver, incarnation, WAIT);
+            for (byte[] part : answers.parts()) {
                 if (Arrays.equals(from, Arrays.copyOf(part, Answers.FROM)) && part.length == Answers.FROM + LENGTH) {
                     return Arrays.copyOfRange(part, Answers.FROM, part.length);
                 }
+            }
+            if (answers.refusal() != null) {
+                throw new IOException("it gives no pass: " + answers.refusal());
             }
             return null;
         } catch (GatewayException none) {

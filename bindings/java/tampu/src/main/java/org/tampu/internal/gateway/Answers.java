@@ -21,14 +21,31 @@ public final class Answers {
 
     private Answers() {}
 
+    /**
+     * Answers of all processes.
+     *
+     * @param parts the parts, each behind the incarnation of its process
+     * @param refusal the reason for which nobody answered, or null
+     */
+    public record OfAll(List<byte[]> parts, String refusal) {}
+
     /** Asks a service; returns the parts of the first process that answers, or of all, each behind its incarnation. */
     public static List<byte[]> ask(Session session, String service, byte[] question, Duration timeout, boolean all) throws GatewayException {
+        return end(session, service, question, timeout, all).parts();
+    }
+
+    /** Asks all processes of a service. */
+    public static OfAll askAll(Session session, String service, byte[] question, Duration timeout) throws GatewayException {
+        return end(session, service, question, timeout, true);
+    }
+
+    private static OfAll end(Session session, String service, byte[] question, Duration timeout, boolean all) throws GatewayException {
         byte[] name = service.getBytes(StandardCharsets.UTF_8);
         byte[] body = ByteBuffer.allocate(8 + name.length + question.length).order(ByteOrder.LITTLE_ENDIAN)
                 .putInt((int) Math.min(timeout.toMillis(), 600_000)).put((byte) (all ? 1 : 0)).put((byte) 0).putShort((short) name.length)
                 .put(name).put(question).array();
         List<byte[]> parts = new ArrayList<>();
-        CompletableFuture<Void> done = new CompletableFuture<>();
+        CompletableFuture<String> done = new CompletableFuture<>();
         int asked = session.open(new Session.Handler() {
             @Override
             public void take(Frame frame) {
@@ -39,7 +56,7 @@ public final class Answers {
                     Map<String, Object> end = frame.json();
                     String code = Json.text(end, "code", "done");
                     if (code.equals("done")) {
-                        done.complete(null);
+                        done.complete(Json.text(end, "error", ""));
                     } else {
                         done.completeExceptionally(new GatewayException(code, service + ": " + Json.text(end, "error", code)));
                     }
@@ -58,8 +75,8 @@ public final class Answers {
             }
         }, id -> new Frame(Frame.ASK, 0, id, 0, body));
         try {
-            done.get(timeout.toMillis() + 5000, TimeUnit.MILLISECONDS);
-            return parts;
+            String refusal = done.get(timeout.toMillis() + 5000, TimeUnit.MILLISECONDS);
+            return new OfAll(parts, refusal.isEmpty() ? null : refusal);
         } catch (ExecutionException failed) {
             throw failed.getCause() instanceof GatewayException why ? why : new GatewayException("failed", failed.getMessage());
         } catch (TimeoutException late) {
