@@ -55,8 +55,8 @@ class Wire:
         self.rate, self.busy_until = {}, {}
         # Packets that show one of these texts, as somebody on the network would see them.
         self.secrets, self.readable = [], 0
-        # Bytes that have left each host.
-        self.sent = dict.fromkeys(hosts, 0)
+        # Bytes that have left each host, and that have reached it.
+        self.sent, self.received = dict.fromkeys(hosts, 0), dict.fromkeys(hosts, 0)
         self.chance = random.Random(seed)
         self.hosts, self.ends = {}, {}
         for host in hosts:
@@ -113,5 +113,6 @@ class Wire:
                 try:
                     os.write(to, packet)
                     self.carried += 1
+                    self.received[self.hosts[to]] += len(packet)
                 except BlockingIOError:
                     self.lost += 1

@@ -163,6 +163,8 @@ pub(crate) struct Stream {
     /// Gate that opens when readers have acknowledged, joined or left.
     gate: Gate,
     node: Box<dyn Outlet>,
+    /// Outlet to readers that read this host alone, once there is one.
+    within: OnceLock<Box<dyn Outlet>>,
     direct: Option<(String, Box<dyn Outlet>)>,
     /// The multicast group of this host's node that takes its topic.
     group: Mutex<Option<GroupOutlet>>,

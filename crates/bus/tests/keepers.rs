@@ -63,3 +63,51 @@ fn what_a_substitute_has_is_kept_while_the_collector_is_stuck() {
     net.advance(Duration::from_millis(50));
     assert_eq!(writer.kept(), Some(8));
 }
+
+#[test]
+fn a_substitute_is_sent_the_samples_of_its_own_host_alone() {
+    for shares_memory in [false, true] {
+        let net = MemoryNet::new(1);
+        let directory = tempfile::tempdir().unwrap();
+        if shares_memory {
+            net.share_memory(directory.path());
+        }
+        let domain = Domain::new("d").unwrap();
+        let join = |host, name| {
+            Participant::on(net.engine(host), domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
+        };
+        let (antenna, spool) = (join("one", "DV01"), join("one", "spool"));
+        let (other_spool, viewer) = (join("two", "spool"), join("two", "viewer"));
+        let read = |participant: &Participant, hold| {
+            let qos = ReaderQos { hold, ..ReaderQos::default() };
+            participant.reader(&TopicFilter::new("log/*").unwrap(), &PartitionFilter::All, qos).unwrap()
+        };
+        let mut own = read(&spool, Hold::Interim);
+        let mut other = read(&other_spool, Hold::Interim);
+        let mut far = read(&viewer, Hold::Bounded);
+        let topic = TopicName::new("log/info").unwrap();
+        let writer = antenna.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos::default()).unwrap();
+        net.advance(Duration::from_millis(10));
+        let (mut kept, mut seen) = (0, 0);
+        for _ in 0..40 {
+            for _ in 0..20 {
+                writer.write(&[7; 1000]).unwrap();
+            }
+            writer.flush(Duration::ZERO);
+            net.advance(Duration::from_millis(50));
+            while let Some(Event::Sample(sample)) = own.next(Duration::ZERO) {
+                assert_eq!(sample.sequence, kept);
+                kept += 1;
+            }
+            while let Some(Event::Sample(sample)) = far.next(Duration::ZERO) {
+                assert_eq!(sample.sequence, seen);
+                seen += 1;
+            }
+        }
+        assert_eq!((kept, seen), (800, 800), "both have all, in order; shared memory: {shares_memory}");
+        assert!(other.next(Duration::ZERO).is_none());
+        assert_eq!(other.stats().batches, 0, "nothing of another host came here");
+        assert_eq!(own.stats().refetches + far.stats().refetches, 0, "nothing had to be asked for");
+        assert_eq!(writer.stats().shared > 0, shares_memory, "the spool reads it in shared memory, although the viewer cannot");
+    }
+}

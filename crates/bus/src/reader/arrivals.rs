@@ -24,7 +24,7 @@ use crate::{
     engine::Engine,
     error::BusError,
     links::{Links, lock},
-    qos::ReaderQos,
+    qos::{Hold, ReaderQos},
     wire::{
         batch::{FLAG_ELSEWHERE, Loaned},
         keys::ReaderInfo,
@@ -63,7 +63,8 @@ impl Core {
 
     /// Subscribes to what multicast groups bring, once this host's node has one. Writers learn it by the next marks.
     pub fn follow_groups(&self) {
-        if self.links.groups().groups.is_empty() || self.grouped.load(Ordering::Acquire) {
+        // A group brings samples of other hosts.
+        if self.card.hold == Hold::Interim || self.links.groups().groups.is_empty() || self.grouped.load(Ordering::Acquire) {
             return;
         }
         let (keys, boot) = (&self.links.keys, self.links.incarnation.boot);
@@ -86,7 +87,13 @@ impl Core {
 
     /// Subscribes on the bus, or on a direct link to one writer.
     pub(super) fn subscribe(&self, engine: &dyn Engine, writer: Option<Incarnation>) -> Result<(), BusError> {
-        for pattern in self.links.keys.data_patterns("*", &self.card.topics, &self.card.partitions) {
+        let (keys, ReaderInfo { topics, partitions, .. }) = (&self.links.keys, &self.card);
+        let patterns = match (writer, self.card.hold) {
+            // Under the other keys it would be sent the samples of all hosts.
+            (None, Hold::Interim) => keys.data_patterns_within(self.links.incarnation.boot, topics, partitions),
+            _ => keys.data_patterns("*", topics, partitions),
+        };
+        for pattern in patterns {
             let Some(core) = self.this.get().cloned() else { continue };
             let deliver = Arc::new(move |bytes: Bytes, key: &str| {
                 let Some(core) = core.upgrade() else { return };

@@ -60,6 +60,17 @@ impl Keys {
         partitions.keys().iter().map(|chunk| format!("{}/d/{host}/{}/{chunk}", self.root, topics.key())).collect()
     }
 
+    /// Returns the key of a topic's and partition's samples for those readers that read the host with this boot alone.
+    pub fn data_within(&self, boot: u32, topic: &TopicName, partition: &Partition) -> String {
+        format!("{}/h/{OWN_HOST}/{boot:08x}/{}/{}", self.root, topic.key(), partition.key())
+    }
+
+    /// Returns the patterns that cover such samples of a filter.
+    pub fn data_patterns_within(&self, boot: u32, topics: &TopicFilter, partitions: &PartitionFilter) -> Vec<String> {
+        let chunks = partitions.keys();
+        chunks.iter().map(|chunk| format!("{}/h/*/{boot:08x}/{}/{chunk}", self.root, topics.key())).collect()
+    }
+
     /// Returns the key of control messages to one participant, with the host chunk of its keys.
     pub fn control(&self, host: &str, to: Incarnation) -> String {
         format!("{}/c/{OWN_HOST}/{host}/{to}", self.root)
@@ -292,6 +303,10 @@ mod tests {
         let place = keys.group_place(&sent).unwrap();
         assert_eq!(keys.group_arrived("mast", 7, place), "tampu/lab/g/mast/00000007/in/log/info/.");
         assert_eq!(keys.host_of(&sent), Some("mast"));
+        let within = keys.data_within(0x2a, &topic, &partition).replace(OWN_HOST, "mast");
+        assert_eq!(within, "tampu/lab/h/mast/0000002a/log/info/.");
+        let logs = TopicFilter::new("log/*").unwrap();
+        assert_eq!(keys.data_patterns_within(0x2a, &logs, &PartitionFilter::All), ["tampu/lab/h/*/0000002a/log/*/*"]);
         let service = TopicName::new("log/query").unwrap();
         assert_eq!(keys.service(&service).replace(OWN_HOST, "mast"), "tampu/lab/s/mast/*/log/query");
         assert_eq!(keys.questions(incarnation, &service), format!("tampu/lab/s/*/{incarnation}$*/log/query"));

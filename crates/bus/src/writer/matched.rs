@@ -79,6 +79,16 @@ impl Matched {
         self.card.reliable && self.state == ReaderState::Live
     }
 
+    /// Reports if it finds batches by the announcements in shared memory.
+    pub fn follows(&self) -> bool {
+        self.attached && self.watch.is_some()
+    }
+
+    /// Reports if it has answered that it can map shared memory of its host.
+    pub fn maps_memory(&self) -> bool {
+        self.heard && !self.needs_copies
+    }
+
     pub fn is(&self, incarnation: Incarnation, reader: u32) -> bool {
         self.card.incarnation == incarnation && self.card.reader == reader
     }

@@ -76,6 +76,7 @@ impl Stream {
             outbox: Mutex::new(outbox),
             gate: Gate::default(),
             node,
+            within: OnceLock::new(),
             direct,
             ring: Mutex::default(),
             batches_at: Mutex::new(Batches::Unused(SHARED_AFTER)),
@@ -210,10 +211,8 @@ impl Stream {
         let Some(bytes) = outbox.seal(clock.utc()) else { return };
         self.last_send.store(clock.monotonic(), Ordering::Relaxed);
         self.batches.fetch_add(1, Ordering::Relaxed);
-        let (bytes, everybody_has_it) = self.share(outbox, bytes);
-        if !everybody_has_it {
-            self.post(outbox, bytes);
-        }
+        let (bytes, is_shared) = self.share(outbox, bytes);
+        self.post(outbox, bytes, is_shared);
         if outbox.matched() > 0 {
             self.links.wake_by(clock.monotonic() + BEAT_UNACKED);
         }
@@ -222,15 +221,17 @@ impl Stream {
     /// Sends the batches that were sealed before the first reader was known.
     pub(super) fn send_unsent(&self, outbox: &mut Outbox) {
         for batch in outbox.take_unsent() {
-            self.post(outbox, batch);
+            self.post(outbox, batch, false);
         }
     }
 
-    /// Sends a batch, or the message with its position.
-    fn post(&self, outbox: &Outbox, bytes: Bytes) {
-        let (by_node, by_link) = outbox.ways();
-        let mut refused = by_node && !self.send_to_group(outbox, &bytes) && self.node.send(bytes.clone()).is_err();
-        if let (true, Some((_, link))) = (by_link, &self.direct) {
+    /// Sends a batch, or the message with its position, to those who need it. `is_shared` is true if readers that follow the
+    /// announcements have it.
+    fn post(&self, outbox: &Outbox, bytes: Bytes, is_shared: bool) {
+        let ways = outbox.ways(is_shared);
+        let mut refused = ways.by_node && !self.send_to_group(outbox, &bytes) && self.node.send(bytes.clone()).is_err();
+        refused |= ways.within && !self.send_within(bytes.clone());
+        if let (true, Some((_, link))) = (ways.by_link, &self.direct) {
             refused |= link.send(bytes).is_err();
         }
         if refused {
@@ -238,10 +239,24 @@ impl Stream {
         }
     }
 
-    /// Puts a batch into shared memory if all readers can find it there. Returns the message to send, and whether no
-    /// reader needs it.
+    /// Sends a batch to the readers that read this host alone; returns whether the engine took it.
+    ///
+    /// The outlet declares nothing: soon such a reader finds the batches in shared memory.
+    fn send_within(&self, bytes: Bytes) -> bool {
+        let outlet = self.within.get().or_else(|| {
+            let key = self.links.keys.data_within(self.links.incarnation.boot, &self.topic, &self.partition);
+            let made = self.links.engine.outlet(&key, Class::Control).ok()?;
+            // Only the thread that holds the outbox comes here.
+            Some(self.within.get_or_init(|| made))
+        });
+        outlet.is_some_and(|outlet| outlet.send(bytes).is_ok())
+    }
+
+    /// Puts a batch into shared memory if all readers can find it there, or one that reads this host alone. Returns the
+    /// message to send, and whether the batch is there.
     fn share(&self, outbox: &Outbox, batch: Bytes) -> (Bytes, bool) {
-        if outbox.matched() == 0 || !outbox.shares_memory() {
+        let by_all = outbox.shares_memory();
+        if outbox.matched() == 0 || !by_all && !outbox.shares_memory_with_substitute() {
             return (batch, false);
         }
         let mut batches = lock(&self.batches_at);
@@ -256,8 +271,8 @@ impl Stream {
         let Batches::Ring(ring) = &mut *batches else { return (batch, false) };
         let Some(place) = ring.put(&batch) else { return (batch, false) };
         self.shared.fetch_add(1, Ordering::Relaxed);
-        let everybody = outbox.tell_attached();
-        (if batch.len() < SHARED_FROM { batch } else { batch::elsewhere(&batch, place) }, everybody)
+        outbox.tell_attached();
+        (if !by_all || batch.len() < SHARED_FROM { batch } else { batch::elsewhere(&batch, place) }, true)
     }
 
     /// Makes the ring for batches if the stream wants one.

@@ -15,6 +15,17 @@ use crate::{
     wire::{control::Mark, keys::ReaderInfo},
 };
 
+/// Ways of a message to readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ways {
+    /// Through the node, or a multicast group.
+    pub by_node: bool,
+    /// To the readers that read this host alone.
+    pub within: bool,
+    /// By direct links.
+    pub by_link: bool,
+}
+
 impl Outbox {
     /// Notes whether readers may still come that were on the bus before the stream.
     pub fn await_readers(&mut self, awaits: bool) {
@@ -82,17 +93,26 @@ impl Outbox {
         self.position.saturating_sub(self.credit() as u64 / 2)
     }
 
-    /// Reports if a reader is reached through the node, and if one is reached through a direct link.
-    pub fn ways(&self) -> (bool, bool) {
-        let linked = self.readers.iter().filter(|reader| reader.linked).count();
-        (linked < self.readers.len(), linked > 0)
+    /// Returns the ways to the readers that need a message. With `is_shared`, those that follow the announcements need none.
+    pub fn ways(&self, is_shared: bool) -> Ways {
+        let mut ways = Ways::default();
+        for reader in self.readers.iter().filter(|reader| !(is_shared && reader.follows())) {
+            let way = match reader.card.hold {
+                _ if reader.linked => &mut ways.by_link,
+                Hold::Interim => &mut ways.within,
+                Hold::Bounded | Hold::Full => &mut ways.by_node,
+            };
+            *way = true;
+        }
+        ways
     }
 
-    /// Reports if a multicast group that reaches the hosts with these boots brings the batches to all readers without a direct
-    /// link, and saves something: they are on two other hosts at least.
+    /// Reports if a multicast group that reaches the hosts with these boots brings the batches to all readers without a way of
+    /// their own, and saves something: they are on two other hosts at least.
     pub fn is_reached_by_group(&self, boots: &[u32]) -> bool {
         let (own, mut first, mut are_several) = (self.header.incarnation.boot, None, false);
-        for reader in self.readers.iter().filter(|reader| !reader.linked) {
+        let needs_it = |reader: &&Matched| !reader.linked && reader.card.hold != Hold::Interim;
+        for reader in self.readers.iter().filter(needs_it) {
             let boot = reader.card.incarnation.boot;
             if !reader.grouped || boot != own && !boots.contains(&boot) {
                 return false;
@@ -104,16 +124,10 @@ impl Outbox {
         are_several
     }
 
-    /// Notifies every reader that follows the announcements. Returns true if all readers do.
-    pub fn tell_attached(&self) -> bool {
-        let mut everybody = true;
-        for reader in &self.readers {
-            match &reader.watch {
-                Some(watch) if reader.attached => watch.tell(),
-                _ => everybody = false,
-            }
-        }
-        everybody
+    /// Notifies every reader that follows the announcements.
+    pub fn tell_attached(&self) {
+        let attached = self.readers.iter().filter(|reader| reader.attached);
+        attached.filter_map(|reader| reader.watch.as_ref()).for_each(Watch::tell);
     }
 
     /// Removes a reader that has left.
@@ -245,7 +259,12 @@ impl Outbox {
     /// Reports if loans can go as descriptors: every reader can map this host's memory.
     pub fn shares_memory(&self) -> bool {
         let own = self.header.incarnation;
-        self.readers.iter().all(|reader| reader.heard && !reader.needs_copies && own.shares_host_with(reader.card.incarnation))
+        self.readers.iter().all(|reader| reader.maps_memory() && own.shares_host_with(reader.card.incarnation))
+    }
+
+    /// Reports if a reader that reads this host alone can map its memory.
+    pub fn shares_memory_with_substitute(&self) -> bool {
+        self.readers.iter().any(|reader| reader.card.hold == Hold::Interim && reader.maps_memory())
     }
 }
 
