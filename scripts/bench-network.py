@@ -3,7 +3,7 @@
 
     bench-network.py [--links 100,1000,10000] [--elements 1,1024,262144] [--cells 1x1,2x2,5x5,10x5] [--seconds 3] [--no-tango] [--json]
     bench-network.py --multicast --cells 1x1,2x2,6x6,10x10 --elements 1024,262144 --links 100
-    bench-network.py --members 1000 --on 10
+    bench-network.py --members 1000 --on 10 [--quiet]
     bench-network.py --logs --cells 0x0,1x1,2x2,5x5,10x5 --links 1000
 
 Each host is a network namespace with a boot id, a hub with the role node, and a certificate of its own. All hosts are joined by a bridge;
@@ -13,7 +13,8 @@ on H other hosts. Both systems run in turn, in the same cell. Tango's server and
 A row has the events a second at the slowest client, the payload as a share of the server's link (one copy a host), the bytes that each
 receiving host got a second per byte of payload, processor time of the server, its hub, the clients and their hubs in s per s, and what
 was lost. With `--multicast` the cells are measured without and with a multicast group (`tampu`, `group`), each attribute with a stream of
-its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time.
+its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time. Each
+has a logger and has logged one record; with `--quiet` none has.
 `--logs` measures the paper's test of logs instead, with `--multicast` also with a group: network_logs.py.
 """
 
@@ -341,9 +342,11 @@ def members(asked):
     site = Site(network.hosts)
     try:
         began = time.monotonic()
-        processes = [site.part(at % asked.on, "member", f"member-{at}", str(asked.members)) for at in range(asked.members)]
+        logs = [] if asked.quiet else ["--logs"]
+        processes = [site.part(at % asked.on, "member", f"member-{at}", str(asked.members), *logs) for at in range(asked.members)]
         started = time.monotonic() - began
-        slowest = max(report(process)["knew_all_s"] for process in processes)
+        knew = [report(process) for process in processes]
+        slowest = max(said["knew_all_s"] for said in knew)
         knew_all = time.monotonic() - began
         pids, hubs = [inner(process) for process in processes], [inner(hub) for hub in site.hubs]
         spent = sum(map(cpu, pids)), sum(map(cpu, hubs))
@@ -353,8 +356,8 @@ def members(asked):
         wire = sum(network.received(host) for host in range(asked.on)) - wire
         memory = [usage(pid) for pid in pids]
         row = {
-            "processes": asked.members, "hosts": asked.on, "starting_s": round(started, 2), "all_know_all_s": round(knew_all, 2),
-            "slowest_process_s": round(slowest, 2),
+            "processes": asked.members, "hosts": asked.on, "log": not asked.quiet, "starting_s": round(started, 2), "all_know_all_s": round(knew_all, 2),
+            "slowest_process_s": round(slowest, 2), "changes_each": round(sum(said["changes"] for said in knew) / len(knew), 1),
             "rss_mb_each": round(sum(rss for rss, _ in memory) / len(memory) / 1e6, 2),
             "pss_mb_each": round(sum(pss for _, pss in memory) / len(memory) / 1e6, 2),
             "hub_rss_mb": [round(usage(pid)[0] / 1e6, 1) for pid in hubs],
@@ -378,6 +381,7 @@ def main():
     parser.add_argument("--multicast", action="store_true", help="without and with a multicast group")
     parser.add_argument("--members", type=int, help="measure so many idle processes instead")
     parser.add_argument("--on", type=int, default=10, help="with --members: the number of hosts")
+    parser.add_argument("--quiet", action="store_true", help="with --members: processes without loggers")
     parser.add_argument("--idle", type=float, default=10.0, help="with --members: the idle time that is measured, s")
     parser.add_argument("--logs", action="store_true", help="records of a program that logs, beside NATS, instead of events")
     parser.add_argument("--json", action="store_true", help="JSON objects, one a line")

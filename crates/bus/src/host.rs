@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -19,8 +22,13 @@ pub enum Fate {
     Unknown,
 }
 
-/// Returns the first 32 bits of the kernel's boot id; the host name's hash if there is no boot id.
+/// Returns the first 32 bits of the kernel's boot id; the host name's hash if there is no boot id. It is read once.
 pub fn boot() -> u32 {
+    static BOOT: OnceLock<u32> = OnceLock::new();
+    *BOOT.get_or_init(read_boot)
+}
+
+fn read_boot() -> u32 {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if let Some(boot) = id.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
         return boot;

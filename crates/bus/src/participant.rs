@@ -81,6 +81,8 @@ struct Registry {
     last_beat: u64,
     /// Time of the last heartbeats to all readers.
     last_beat_to_all: u64,
+    /// Time of the next look at doubtful readers; 0 after news about one, or about a process or a node.
+    settle_at: u64,
     guards: Vec<Guard>,
     /// True once the readers are known that were on the bus before this process.
     knows_first_readers: bool,
@@ -91,6 +93,8 @@ struct Remote {
     doubted_since: Option<u64>,
     /// Time at which its process returned while the reader was doubtful; 0 if it did not.
     process_returned: u64,
+    /// True once it has read a stream of this process. Others need not hear that this process leaves.
+    reads: bool,
 }
 
 /// Longest wait until the node knows of a reader.

@@ -144,6 +144,8 @@ pub(crate) struct Core {
     starved: AtomicBool,
     alarmed: AtomicBool,
     ack_at: AtomicU64,
+    /// Time of the next look at the lives of writers; 0 after news about one.
+    look_at_lives: AtomicU64,
     batches: AtomicU64,
     refetches: AtomicU64,
     refused: AtomicU64,

@@ -141,6 +141,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("logger", "", "NAME, PATTERN,...", "Named logger of a record"),
     ("loggers", "", "", "Counters of the loggers"),
     ("login", "", "LOGIN", "User who is meant"),
+    ("logs", "", "", "Each process has a logger"),
     ("loops", "", "N", "Number of repetitions"),
     ("lossy", "", "", "Missed records are skipped"),
     ("make-admin", "", "LOGIN", "User who becomes an administrator"),

@@ -111,7 +111,7 @@ impl Shared {
         }
         if self.leaving.load(Ordering::Acquire) {
             // Every process that may have read a sample is notified, also of streams that are already closed and settled.
-            lock(&self.registry).remote.keys().for_each(|&(to, _)| {
+            lock(&self.registry).remote.iter().filter(|(_, remote)| remote.reads).for_each(|(&(to, _), _)| {
                 offers.entry(to).or_default();
             });
         }

@@ -16,6 +16,8 @@ use tampu_types::Incarnation;
 /// Time in ns that a reader stays doubtful after its presence disappeared. Its process may have closed it, died, or be
 /// cut off.
 const DOUBT: u64 = 80_000_000;
+/// Time in ns between two looks at a reader whose presence has just disappeared.
+const LEAVING: u64 = 20_000_000;
 /// Time in ns after which a reader whose process is still announced has closed. After a cut the announcements of a process go
 /// one by one, and on a busy machine with pauses.
 const CLOSED: u64 = 500_000_000;
@@ -50,14 +52,16 @@ impl Shared {
         }
     }
 
-    /// Matches a reader with a stream if it reads it and may, and lets go of it otherwise.
-    pub(super) fn introduce(&self, stream: &Stream, card: &ReaderInfo, start: Start) {
+    /// Matches a reader with a stream if it reads it and may, and lets go of it otherwise. Returns whether it reads it.
+    pub(super) fn introduce(&self, stream: &Stream, card: &ReaderInfo, start: Start) -> bool {
         let (of, reader) = (card.incarnation, card.reader);
-        match (self.suits(stream, card), stream.has_reader(of, reader)) {
+        let suits = self.suits(stream, card);
+        match (suits, stream.has_reader(of, reader)) {
             (true, false) => stream.match_reader(card, start),
             (false, true) => stream.unmatch_reader(of, reader),
             _ => {}
         }
+        suits
     }
 
     /// Returns true if a reader reads a stream, and may.
@@ -71,9 +75,10 @@ impl Shared {
 
     /// Matches the readers that the rules about topics let in, and lets go of the others.
     pub(super) fn follow_rules(&self) {
-        let registry = lock(&self.registry);
-        for remote in registry.remote.values() {
-            registry.streams.values().for_each(|stream| self.introduce(stream, &remote.card, Start::Now));
+        let mut registry = lock(&self.registry);
+        let Registry { remote, streams, .. } = &mut *registry;
+        for remote in remote.values_mut() {
+            streams.values().for_each(|stream| remote.reads |= self.introduce(stream, &remote.card, Start::Now));
         }
         drop(registry);
         self.links.beat_soon();
@@ -82,7 +87,9 @@ impl Shared {
     pub(super) fn node_seen(&self, seen: &Presence) {
         let keys = &self.links.keys;
         let (Some(boot), Some(host)) = (keys.parse_node(&seen.key), keys.host_of(&seen.key)) else { return };
-        lock(&self.registry).nodes.seen(boot, host, seen.here, self.links.clock.monotonic());
+        let mut registry = lock(&self.registry);
+        registry.nodes.seen(boot, host, seen.here, self.links.clock.monotonic());
+        registry.settle_at = 0;
     }
 
     pub(super) fn source_seen(&self, seen: &Presence) {
@@ -95,12 +102,13 @@ impl Shared {
         let mut registry = lock(&self.registry);
         let known =
             if seen.here { registry.sources.insert(incarnation, source.clone()) } else { registry.sources.remove(&incarnation) };
+        registry.settle_at = 0;
         if seen.here && known.is_none() {
             let Registry { remote, streams, .. } = &mut *registry;
             for remote in remote.values_mut().filter(|remote| remote.card.incarnation == incarnation) {
                 remote.process_returned = now;
                 // Rules are about its host, which was not known while it was away.
-                streams.values().for_each(|stream| self.introduce(stream, &remote.card, Start::Now));
+                streams.values().for_each(|stream| remote.reads |= self.introduce(stream, &remote.card, Start::Now));
             }
         }
         let watchers: Vec<WatchSources> = registry.watchers.values().cloned().collect();
@@ -141,38 +149,56 @@ impl Shared {
         }
         if seen.here {
             let mut registry = lock(&self.registry);
-            let before = registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None, process_returned: 0 });
+            let remote = Remote { card: card.clone(), doubted_since: None, process_returned: 0, reads: false };
+            let before = registry.remote.insert(key, remote);
             // Under the lock, so that a stream made meanwhile is introduced exactly once. A reader that is back is introduced
             // again: the rules may have changed while its host was not known.
             // A reader that was there before this process reads its streams from their beginning, however long the news of it
             // took: a process may write one sample and end.
             let start = if registry.knows_first_readers { Start::Now } else { Start::Beginning };
+            let mut reads_something = false;
             for stream in registry.streams.values() {
-                self.introduce(stream, &card, start);
+                reads_something |= self.introduce(stream, &card, start);
                 if before.as_ref().is_some_and(|remote| remote.doubted_since.is_some()) {
                     stream.trust_reader(card.incarnation, card.reader);
                 }
             }
+            let has_read = before.is_some_and(|remote| remote.reads);
+            if let Some(remote) = registry.remote.get_mut(&key) {
+                remote.reads = reads_something || has_read;
+            }
             drop(registry);
-            self.links.beat_soon();
+            // On a site of many processes nearly all readers read nothing of this one.
+            if reads_something {
+                self.links.beat_soon();
+            }
             return;
         }
         let now = self.links.clock.monotonic();
-        if let Some(remote) = lock(&self.registry).remote.get_mut(&key) {
+        let mut registry = lock(&self.registry);
+        registry.settle_at = 0;
+        if let Some(remote) = registry.remote.get_mut(&key) {
             remote.doubted_since.get_or_insert(now);
         }
+        drop(registry);
         if self.links.engine.fate(card.incarnation) != Fate::Dead {
             self.streams().iter().for_each(|stream| stream.doubt_reader(card.incarnation, card.reader));
         }
         self.links.wake_by(0);
     }
 
-    /// Decides about readers whose presence has disappeared.
+    /// Decides about readers whose presence has disappeared; returns the time of the next look.
+    ///
+    /// Looks by time only, or after news: each asks the kernel about every doubtful reader of this host, and a worker that sends
+    /// heartbeats comes here a thousand times a second.
     pub(super) fn settle_doubts(&self, now: u64) -> u64 {
         let mut gone = Vec::new();
         let mut next = u64::MAX;
         {
             let mut registry = lock(&self.registry);
+            if now < registry.settle_at {
+                return registry.settle_at;
+            }
             let Registry { remote, streams, sources, nodes, .. } = &mut *registry;
             remote.retain(|&(incarnation, reader), remote| {
                 let Some(since) = remote.doubted_since else { return true };
@@ -191,10 +217,12 @@ impl Shared {
                     streams.values().for_each(|stream| stream.unmatch_reader(incarnation, reader));
                     gone.push(incarnation);
                 } else {
-                    next = next.min(if now < since + DOUBT { since + DOUBT } else { now + DOUBT });
+                    // A killed process may still be leaving the process table.
+                    next = next.min(if now < since + DOUBT { (now + LEAVING).min(since + DOUBT) } else { now + DOUBT });
                 }
                 !dead
             });
+            registry.settle_at = next;
         }
         gone.into_iter().for_each(|incarnation| self.links.forget(incarnation));
         next

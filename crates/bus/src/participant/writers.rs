@@ -88,8 +88,8 @@ impl Shared {
         stream.tuned = tuned;
         let stream = Arc::new(stream);
         let mut registry = lock(&self.registry);
-        for remote in registry.remote.values() {
-            self.introduce(&stream, &remote.card, Start::Beginning);
+        for remote in registry.remote.values_mut() {
+            remote.reads |= self.introduce(&stream, &remote.card, Start::Beginning);
         }
         stream.await_readers(!registry.knows_first_readers);
         registry.streams.insert(id, stream.clone());

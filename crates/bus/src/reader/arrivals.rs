@@ -42,6 +42,7 @@ impl Core {
             starved: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
             ack_at: AtomicU64::new(u64::MAX),
+            look_at_lives: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             refetches: AtomicU64::new(0),
             refused: AtomicU64::new(0),

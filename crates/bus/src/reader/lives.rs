@@ -122,6 +122,7 @@ impl Core {
             return;
         }
         heard.absent_since.get_or_insert(now);
+        self.look_at_lives.store(0, Ordering::Release);
         // The heartbeat worker ends dead writers: their last samples may still be under way.
         if fate != Fate::Dead && !std::mem::replace(&mut heard.silent, true) {
             let change = SourceChange { source: heard.source.clone(), incarnation: of, state: SourceState::Silent };
@@ -137,6 +138,7 @@ impl Core {
         }
         if let Some(heard) = received.sources.get_mut(&of) {
             heard.ending.get_or_insert((state, now + LAST_WORDS_BY_GROUP));
+            self.look_at_lives.store(0, Ordering::Release);
             self.links.wake_by(now);
         }
     }
@@ -165,7 +167,13 @@ impl Core {
         self.wake();
     }
 
+    /// Notes processes that are silent, and ends those that have died; returns the time of the next look. Looks by time only,
+    /// or after news.
     pub(super) fn look_for_silence(&self, now: u64, nodes: &Nodes, is_here: impl Fn(Incarnation) -> bool) -> u64 {
+        let look_at = self.look_at_lives.load(Ordering::Acquire);
+        if now < look_at {
+            return look_at;
+        }
         let mut received = lock(&self.received);
         if received.sources.is_empty() {
             return u64::MAX;
@@ -213,11 +221,14 @@ impl Core {
         for &(incarnation, state) in &ended {
             self.end_source(&mut received, incarnation, state);
         }
+        let next = now + if doubtful { 20_000_000 } else { 250_000_000 };
+        // With the lock, under which news arrive.
+        self.look_at_lives.store(next, Ordering::Release);
         drop(received);
         ended.into_iter().for_each(|(incarnation, _)| self.links.forget(incarnation));
         if news {
             self.wake();
         }
-        now + if doubtful { 20_000_000 } else { 250_000_000 }
+        next
     }
 }

@@ -312,7 +312,7 @@ fn the_bus_is_measured_with_processes_of_its_own() {
         .json()
         .remove(0);
     assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
-    let report = site.tampu(&["perf", "bus", "--members", "5", "--for", "0.5s", "--json"]).ok().json().remove(0);
+    let report = site.tampu(&["perf", "bus", "--members", "5", "--logs", "--for", "0.5s", "--json"]).ok().json().remove(0);
     assert_eq!(report["processes"], 5);
     assert!(report["all_know_all_s"].as_f64().unwrap() > 0.0, "{report}");
 }

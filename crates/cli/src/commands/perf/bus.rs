@@ -33,6 +33,9 @@ pub struct PerfBus {
     /// Measure N processes that only join: time to connect, memory, sockets, idle CPU
     #[arg(long, value_name = "N")]
     members: Option<usize>,
+    /// With --members: each process has a logger, and logs one record
+    #[arg(long, requires = "members")]
+    logs: bool,
     /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
@@ -43,7 +46,7 @@ impl PerfBus {
         let scene = Scene::new(None)?;
         let hub = scene.hub("node")?;
         let report = match self.members {
-            Some(count) => members::measure(&scene, &hub, count, Duration::from_secs_f64(self.seconds), context)?,
+            Some(count) => members::measure(&scene, &hub, (count, self.logs), Duration::from_secs_f64(self.seconds), context)?,
             None => {
                 let size = self.size.to_string();
                 let direct = self.direct.to_string();

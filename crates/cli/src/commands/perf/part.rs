@@ -75,7 +75,7 @@ enum Which {
     /// Gives them on
     Passer(Passing),
     /// Joins and stays
-    Member { name: String, members: usize },
+    Member(members::Asked),
 }
 
 impl Part {
@@ -96,7 +96,7 @@ impl Part {
             Which::Giver(how) => giver::giver(context, &how)?,
             Which::Taker(how) => taker::taker(context, &how, ended)?,
             Which::Passer(how) => passer::passer(context, &how, ended)?,
-            Which::Member { name, members } => members::member(context, &name, members, ended)?,
+            Which::Member(asked) => members::member(context, &asked, ended)?,
         };
         process::say(&report)
     }
