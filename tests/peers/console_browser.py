@@ -5,6 +5,7 @@ Login; the archive and live records without hole or double; filters and their co
 come; a hub that is restarted; hostile texts; a slow browser; keys; themes; a phone; a proxy's path; no barriers (axe).
 """
 
+import datetime
 import io
 import json
 import pathlib
@@ -462,6 +463,28 @@ def slow(place, console):
     check("the page holds few rows", page.locator(".rows [role=option]").count() < 200)
 
 
+def last_night(place, console):
+    print("a fault of last night in three clicks")
+    at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=10)
+    night = [{"time": f"{(at + datetime.timedelta(seconds=nth)).isoformat().removesuffix('+00:00')}Z", "level": "Error" if nth == 30 else "Info",
+              "message": "the dome did not close" if nth == 30 else f"step {nth}", "source_object": "DOME"} for nth in range(60)]
+    place.run("log", "import", "-", input="".join(f"{json.dumps(one)}\n" for one in night))
+    other = console.context.new_page()
+    other.goto(console.site)
+    rows = other.get_by_role("listbox", name="Log records")
+    expect(rows).to_be_visible(timeout=30000)
+    other.get_by_label("Range").select_option("1 day")
+    other.get_by_label("Level from").select_option("Error")
+    rows.get_by_text("the dome did not close").click(timeout=30000)
+    detail = other.get_by_role("complementary", name="Record")
+    expect(detail).to_contain_text("the dome did not close")
+    # What led to it is one more.
+    detail.get_by_role("button", name="Show context").click()
+    expect(rows.get_by_text("step 29", exact=True)).to_be_visible(timeout=30000)
+    expect(rows.get_by_text("step 31", exact=True)).to_be_visible(timeout=30000)
+    other.close()
+
+
 def looks(browser, site, console):
     print("looks")
     page = console.page
@@ -520,6 +543,7 @@ def main():
         hub = restart(place, hub, console, port)
         counting(place, console)
         slow(place, console)
+        last_night(place, console)
     print("passed")
 
 
