@@ -289,9 +289,9 @@ kill-python: need ## kill processes of Python that log, KILLS times (200), and c
 	@TAMPU_KILLS=$(KILLS) scripts/test-python.sh -s -k killed
 
 .PHONY: bench-python
-bench-python: need ## log calls of Python beside handlers of logging, and events between processes of Python
+bench-python: need ## log calls of Python beside handlers of logging, events between processes of Python, a long answer (ARGS=10: million rows)
 	@scripts/need.sh python
-	@scripts/bench-python.sh
+	@scripts/bench-python.sh $(ARGS)
 
 .PHONY: need
 need:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The benches of the Python package, with optimised builds of package and program.
+# bench-python.sh [MILLIONS]: the benches of the Python package, with optimised builds of package and program. The answer of the archive has
+# so many million rows (1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$(scripts/venv.sh bindings/python/tests/requirements.txt)
@@ -7,4 +8,11 @@ PYTHONPATH=$(scripts/python-package.sh --release)
 export PYTHONPATH
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 export TAMPU_BIN=$target/release/tampu
-"$venv/bin/python" bindings/python/benches/log_call.py && "$venv/bin/python" bindings/python/benches/events.py
+cargo build --locked --release --package tampu-archive --example archive_speed
+missed=0
+for bench in log_call events "question ${1:-1}"; do
+  read -r name arguments <<<"$bench"
+  echo "== $name"
+  "$venv/bin/python" "bindings/python/benches/$name.py" $arguments || missed=1
+done
+exit $missed

@@ -86,6 +86,43 @@ def test_arrow_takes_a_long_answer_and_keeps_it_alive(place):
     assert batch.column("message")[65_535].as_py() == "row 65535"
 
 
+def test_pandas_polars_and_duckdb_take_an_answer(place):
+    import duckdb
+    import pandas
+    import polars
+
+    source = "py/frames"
+    body = 'for n in range(100): logging.log(20 + n % 2 * 10, "frame %d", n)'
+    known = logged(place, source, body, 100)
+    records = tampu.log.query("frame", fields={"process": [source]})
+    times = [row["time"] for row in records.rows()]
+    expected = [record["message"] for record in known]
+    frame = pandas.DataFrame.from_arrow(records)
+    assert frame["message"].tolist() == expected and frame["time"].astype("int64").tolist() == times
+    assert list(frame.columns) == records.columns and frame["stack_level"].isna().all()
+    columns = polars.DataFrame(records)
+    assert columns["message"].to_list() == expected and columns.columns == records.columns
+    assert columns.filter(polars.col("level") == "Warning").height == 50
+    counted = duckdb.sql("SELECT level, count(*), min(line) FROM records GROUP BY level ORDER BY level").fetchall()
+    line = known[0]["line"]
+    assert counted == [("Info", 50, line), ("Warning", 50, line)]
+
+
+def test_numbers_of_the_history_are_read_where_they_are(place):
+    """A column of numbers has one place in memory for all that read it."""
+    count = 500
+    with tampu.event.Server("py/places") as server:
+        attribute = server.declare("t/places/py/number", float, archive_abs=0.5)
+        for number in range(count):
+            attribute.push(float(number), kinds="archive")
+        ask = lambda: tampu.event.history("t/places/py/number", kinds=["archive"], limit=count)
+        peers.until("the events", lambda: len(ask()) == count)
+        table = ask()
+    one, two = (pyarrow.table(table).column("value").chunk(0) for _ in range(2))
+    assert one.buffers()[1].address == two.buffers()[1].address
+    assert one.to_numpy(zero_copy_only=not one.null_count).tolist() == [float(number) for number in range(count)]
+
+
 def test_events_of_the_history_have_their_values(place):
     with tampu.event.Server("py/kept") as server:
         pressure = server.declare("t/kept/py/pressure", float, unit="mbar")
