@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Takes the pictures of docs/images: each view of the console in each theme, beside the demo observatory.
+"""Takes the pictures of docs/images: each view of the console in each theme, and parts of views in one, beside the demo
+observatory.
 
-A view that an argument names is taken alone: `make screenshots ARGS="log timeline"`.
+A view or part that an argument names is taken alone: `make screenshots ARGS="log timeline"`.
 """
 
 import pathlib
@@ -17,6 +18,7 @@ IMAGES = ROOT / "docs/images"
 THEMES = ("light", "dark", "night")
 SIZE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 780}
+DEVICE = "obs/weather/1"
 WIND, TEMPERATURE = "obs/weather/1/wind", "obs/weather/1/temperature"
 # The address of each view, with something to see in it.
 VIEWS = {
@@ -28,18 +30,26 @@ VIEWS = {
     "site": "site",
     "settings": "settings?part=books",
 }
+# Parts of views: an address, and the texts to click.
+PARTS = {
+    "patterns": ("log?q=--min-level+Info&reduce=source", ["Patterns", "Saved filters"]),
+    "device": (f"attributes?tree=no&range=2m&device={DEVICE}&a={WIND}*{TEMPERATURE}", []),
+    "search": ("book", ["Help for searches"]),
+}
 # Views that are made for phones too.
 ON_PHONES = ("log", "book", "site")
 # Records of the demo after which there is something to see.
 RECORDS = 1500
 
 
-def take(browser, site, view, theme, size, name):
+def take(browser, site, address, theme, size, name, clicks=()):
     """Takes one picture."""
     console = Console(browser, site, viewport=size)
     console.context.add_init_script(f'localStorage.setItem("tampu.theme", "{theme}")')
     console.log_in()
-    console.page.goto(site + VIEWS[view])
+    console.page.goto(site + address)
+    for text in clicks:
+        console.page.get_by_text(text, exact=True).click()
     # The view draws what has come meanwhile.
     console.page.wait_for_timeout(4000)
     path = IMAGES / name
@@ -50,9 +60,10 @@ def take(browser, site, view, theme, size, name):
 
 def main():
     """Takes the pictures of all views, or of those that are named."""
-    wanted = sys.argv[1:] or list(VIEWS)
-    if unknown := [view for view in wanted if view not in VIEWS]:
-        sys.exit(f"screenshots: there is no view {', '.join(unknown)}; there are {', '.join(VIEWS)}")
+    known = [*VIEWS, *PARTS]
+    wanted = sys.argv[1:] or known
+    if unknown := [view for view in wanted if view not in known]:
+        sys.exit(f"screenshots: there is no view {', '.join(unknown)}; there are {', '.join(known)}")
     IMAGES.mkdir(exist_ok=True)
     with console_site("demo", "--demo") as (place, _, site, browser):
         for verb in ("query", "read"):
@@ -60,10 +71,14 @@ def main():
         records = lambda: place.run("log", "query", "--json", "-n", str(RECORDS), check=False).stdout.count("\n")
         until("the demo has run for a while", lambda: records() >= RECORDS, seconds=180)
         for view in wanted:
+            if view in PARTS:
+                address, clicks = PARTS[view]
+                take(browser, site, address, "light", SIZE, f"console-{view}-light.png", clicks)
+                continue
             for theme in THEMES:
-                take(browser, site, view, theme, SIZE, f"console-{view}-{theme}.png")
+                take(browser, site, VIEWS[view], theme, SIZE, f"console-{view}-{theme}.png")
             if view in ON_PHONES:
-                take(browser, site, view, "light", PHONE, f"console-{view}-phone.png")
+                take(browser, site, VIEWS[view], "light", PHONE, f"console-{view}-phone.png")
 
 
 main()
