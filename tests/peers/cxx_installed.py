@@ -103,9 +103,13 @@ def controlled(place, program):
     sender = subprocess.Popen([program], env=place.environment)
     place.processes.append(sender)
     control = lambda *words: place.run("bulk", "control", *words, "--json", check=False)
-    connected = lambda: "spectra" in place.run("bulk", "stat", "--json", check=False).stdout and control("state", "correlator").returncode == 0
-    until("sender and receiver are there", connected)
-    started = until("it can be started", lambda: (done := control("start", "correlator", "--parameter", "uid://A002/X1")).returncode == 0 and done)
+
+    def connected():
+        state = control("state", "correlator")
+        return state.returncode == 0 and json.loads(state.stdout)["report"]["sender"]["flows"][0]["receivers"]
+
+    until("the sender has its receiver", connected)
+    started = control("start", "correlator", "--parameter", "uid://A002/X1")
     check("the command starts it", json.loads(started.stdout)["starts"] == 1)
     check("the receiver has a transfer", receiver.wait(timeout=120) == 0)
     sizes = [path.stat().st_size for path in pathlib.Path(out).rglob("*") if path.is_file()]
