@@ -34,6 +34,7 @@ VIEWS = {
 PARTS = {
     "patterns": ("log?q=--min-level+Info&reduce=source", ["Patterns", "Saved filters"]),
     "device": (f"attributes?tree=no&range=2m&device={DEVICE}&a={WIND}*{TEMPERATURE}", []),
+    "hub": ("settings?part=hub", []),
     "search": ("book", ["Help for searches"]),
 }
 # Views that are made for phones too.

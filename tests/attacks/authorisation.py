@@ -20,7 +20,7 @@ BODIES = {
     "setPassword": {"password": "a good password"}, "bindUser": {"method": "sso"}, "renameBook": {"name": "Renamed"}, "undeleteBook": {}, "purgeBook": {"reason": "x"},
     "purgeEntry": {"reason": "x"}, "addRule": {"effect": "allow", "who": "guest", "may": ["read"], "what": "book/B"}, "putConfig": {"text": "Theme = default"}, "restoreConfig": {},
     "testMail": {"to": "x@example.org"}, "addNotifyRule": {"query": "x"}, "setQuietHours": {"from": "22:00", "to": "06:00"},
-    "setLevels": {"name": "*", "central": "Off"},
+    "setLevels": {"name": "*", "central": "Off"}, "changeSetting": {"value": 0},
     "editEntries": [{"id": 1, "revision": 0, "text": "x", "attributes": {"Author": "x"}}], "signEntry": {"meaning": "author", "revision": 0},
 }
 # Queries without which a route does not come to the question of rights.
@@ -34,7 +34,7 @@ SPARED = {"purgeEntry", "putConfig", "restoreConfig"}
 # Rights that routes ask for. A route of the document that stands in none of these sets fails the test.
 ADMIN = {"listUsers", "getUser", "addUser", "dropUser", "changeUser", "setPassword", "bindUser", "unbindUser", "listGroups", "setGroup", "listRegistrations", "approveRegistration",
          "refuseRegistration", "mailQueue", "testMail", "retryMail", "dropMail", "check", "usage", "listRules", "explainAccess", "addRule", "dropRule", "renameBook", "deleteBook",
-         "listDeletedBooks", "undeleteBook", "purgeBook", "showSettings"}
+         "listDeletedBooks", "undeleteBook", "purgeBook", "showSettings", "changeSetting", "resetSetting"}
 BOOK_ADMIN = {"putBook", "setAccess", "getAccess", "getConfig", "putConfig", "listConfigChanges", "getConfigChange", "restoreConfig", "purgeEntry", "verifySignatures"}
 WRITES = {"postEntry", "editEntry", "editEntries", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate", "getForm", "previewText"}
 READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLooks", "getLock", "unlock", "getSigning", "signEntry", "listTemplates", "getTemplate", "getEntryPdf", "resolveLinks"}

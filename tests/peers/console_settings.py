@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from console_page import PASSWORD, Console, console_site
-from hub import check
+from hub import check, until
 from playwright.sync_api import expect
 
 HOSTILE = "<img src=x onerror=\"window.hit=1\">"
@@ -157,8 +157,9 @@ def hub_settings(console, file):
     expect(page.get_by_text(f"The configuration of this hub is {file}")).to_be_visible(timeout=30000)
     row = lambda part, name: page.get_by_role("region", name=part).get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True)).get_by_role("cell")
     days = row("Retention", "Keep for")
-    expect(days).to_have_text(["365 days", "no limit", "line 2", "[collector]\nkeep_days = 365"])
-    expect(row("Retention", "Keep at most")).to_have_text(["no limit", "no limit", "default", "[collector]\nkeep_gb = 0"])
+    expect(days).to_have_text(["365 days", "no limit", "line 2", "[collector]\nkeep_days = 365", "Change"])
+    expect(row("Retention", "Keep at most")).to_have_text(["no limit", "no limit", "default", "[collector]\nkeep_gb = 0", "Change"])
+    expect(row("Retention", "History of events").last).to_have_text("")
     expect(row("Quotas", "Files of one user").first).to_have_text("2.5 GB")
     quotas, routes = (page.get_by_role("region", name=name) for name in ("Quotas", "Routes"))
     expect(quotas.get_by_role("group", name="quota.source")).to_have_text('[[quota.source]]\nnames = "CORR/*"\nrecords_per_s = 0')
@@ -166,6 +167,71 @@ def hub_settings(console, file):
     expect(routes.get_by_role("group", name="target.night")).to_contain_text(HOSTILE.replace('"', '\\"'))
     expect(routes.get_by_text("line 8", exact=True)).to_be_visible()
     check("the hub has what the page shows", next(one["value"] for one in read(console, "settings")["retention"] if one["name"] == "collector.keep_days") == 365)
+
+
+def hub_changes(console, place):
+    print("changes of the hub's settings")
+    page = console.page
+    row = lambda part, name: page.get_by_role("region", name=part).get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True)).get_by_role("cell")
+    button = lambda name: page.get_by_role("button", name=name, exact=True)
+    button("Change: Keep for").click()
+    expect(page.get_by_label("New value: Keep for")).to_be_focused()
+    page.keyboard.type("soon")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("collector.keep_days", timeout=30000)
+    page.get_by_label("New value: Keep for").fill("3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("3 is less than keep_at_least_days", timeout=30000)
+    page.get_by_label("New value: Keep for").fill("30")
+    page.keyboard.press("Enter")
+    said(console, "Changed: Keep for.")
+    expect(row("Retention", "Keep for").nth(0)).to_have_text("30 days")
+    expect(row("Retention", "Keep for").nth(2)).to_contain_text("changed by zoe, 20")
+
+    button("Change: Quotas of some sources").click()
+    page.get_by_role("button", name="Add sources").click()
+    second = page.get_by_role("group", name="Sources 2")
+    second.get_by_label("Names").fill("LOOP/*")
+    second.get_by_label("Records a second").fill("7")
+    page.get_by_role("button", name="Save the quotas").click()
+    said(console, "Changed: Quotas of some sources.")
+    quotas = lambda: read(console, "settings")["sources"]
+    check("the hub has both quotas", [one["value"] for one in quotas()] == [{"names": "CORR/*", "records_per_s": 0}, {"names": "LOOP/*", "records_per_s": 7}])
+
+    # A target with a file elsewhere is for the configuration alone.
+    button("Change: Targets").click()
+    page.get_by_role("button", name="Add a target").click()
+    day = page.get_by_role("group", name="Target 2")
+    day.get_by_label("Name", exact=True).fill("day")
+    day.get_by_label("File, as in").fill("/tmp/day.log")
+    page.get_by_role("button", name="Save the targets").click()
+    expect(page.get_by_role("alert")).to_contain_text("[target.day] file", timeout=30000)
+    day.get_by_label("File, as in").fill("")
+    page.get_by_role("button", name="Save the targets").click()
+    said(console, "Changed: Targets.")
+    button("Change: Routes").click()
+    page.get_by_role("button", name="Add a route").click()
+    route = page.get_by_role("group", name="Route 2")
+    route.get_by_label("From this level on").select_option("Warning")
+    route.get_by_label("To the targets").fill("day")
+    page.get_by_role("button", name="Save the routes").click()
+    said(console, "Changed: Routes.")
+
+    # The collector uses the routes without a restart: a record reaches the new target.
+    def routed():
+        place.run("log", "send", "--level", "Error", "to the day")
+        return [path for path in pathlib.Path(place.directory).rglob("routes/day.log") if "to the day" in path.read_text(encoding="utf-8")]
+    until("a record of the new route", routed)
+    audit = lambda: place.run("log", "query", "--logger", "audit", "--contains", "PUT /settings/route").stdout
+    until("the person who changed it, in the log", lambda: "zoe" in audit())
+
+    button("Reset: Keep for").click()
+    said(console, "Reset: Keep for.")
+    expect(row("Retention", "Keep for").nth(2)).to_have_text("line 2")
+    for name in ("Routes", "Targets", "Quotas of some sources"):
+        button(f"Reset: {name}").click()
+        said(console, f"Reset: {name}.")
+    check("the configuration holds again", read(console, "settings")["changes"] == {})
 
 
 def others(browser, site):
@@ -176,6 +242,8 @@ def others(browser, site):
     page.goto(f"{site}settings?part=users")
     expect(page.get_by_text("Only administrators of the logbook see this.")).to_be_visible(timeout=30000)
     check("the hub shows its settings to administrators alone", read(console, "settings")["status"] == 403)
+    change = console.context.request.put(f"{site}api/v1/settings/collector.keep_days", data={"value": 1})
+    check("and only they change them", change.status == 403)
     page.goto(f"{site}settings?part=books")
     expect(page.get_by_text("You may read this logbook, but not change it.")).to_be_visible(timeout=30000)
     check(f"no faults in the page: {console.faults}", console.faults == [])
@@ -225,13 +293,14 @@ def main():
         file = pathlib.Path(directory) / "tampu.toml"
         text = CONFIGURATION.replace("DIRECTORY", directory).replace("NAME", HOSTILE.replace('"', '\\"').replace("/", ""))
         file.write_text(text, encoding="utf-8")
-        _, _, site, browser = stack.enter_context(console_site("settings", "--config", str(file)))
+        place, _, site, browser = stack.enter_context(console_site("settings", "--config", str(file)))
         console = enter(browser, site, "zoe", viewport={"width": 1400, "height": 900})
         account(console)
         users(console)
         books(console)
         rules(console)
         hub_settings(console, file)
+        hub_changes(console, place)
         others(browser, site)
         looks(browser, site, console)
         unexpected = [fault for fault in console.faults if "status of 4" not in fault]

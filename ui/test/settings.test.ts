@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { cleaned, linesOf, wordsOf } from "../src/settings/fields";
-import { isSet, settingText, tableText, valueText } from "../src/settings/hub";
+import { changeOf, isSet, settingText, tableText, valueText } from "../src/settings/hub";
+import { emptyRow, rowOf, valueOf } from "../src/settings/tables";
 
 test("fields are read as lists", () => {
   assert.deepEqual(wordsOf(" read, write;query\nset "), ["read", "write", "query", "set"]);
@@ -24,4 +25,17 @@ test("settings of the hub are texts for people, and lines of its configuration",
   assert.equal(tableText({ name: "quota.source", value: { names: "CORR/*", records_per_s: 0 } }), '[[quota.source]]\nnames = "CORR/*"\nrecords_per_s = 0');
   assert.equal(tableText({ name: "target.the night.x", value: { file: "/n" } }), '[target."the night.x"]\nfile = "/n"');
   assert.deepEqual([isSet({ name: "a", value: 1, default: 1, line: 3 }), isSet({ name: "a", value: 1, default: 1, line: null })], [true, false]);
+});
+
+test("tables of the configuration are forms, and go back as they came", () => {
+  const route = { name: "route", value: { min_level: "Error", source: ["CORR/*", "A"], to: ["night"], archive: false } };
+  const target = { name: "target.night", value: { format: "acs", files: 3 } };
+  const source = { name: "quota.source", value: { names: "CORR/*", records_per_s: 0 } };
+  assert.deepEqual(valueOf("route", [rowOf("route", route)]), [route.value]);
+  assert.deepEqual(valueOf("target", [rowOf("target", target)]), { night: target.value });
+  assert.deepEqual(valueOf("quota.source", [rowOf("quota.source", source)]), [source.value]);
+  assert.deepEqual(valueOf("route", [emptyRow("route")]), [{}]);
+  assert.deepEqual(valueOf("quota.source", [{ ...emptyRow("quota.source"), names: " x ", streams: "many" }]), [{ names: "x", streams: "many" }]);
+  const changes = { target: { by: "user:zoe", at: "" } };
+  assert.deepEqual([changeOf({ changes }, "target.night")?.by, changeOf({ changes }, "route"), changeOf({ changes }, "toString")], ["user:zoe", undefined, undefined]);
 });

@@ -24,6 +24,7 @@ use crate::{
     keeper::{budget::Budget, partition::Partition, requests::KeeperRequests},
     local::{
         dirs::{aside_dir, ids_dir, parquet_dir, segments_dir},
+        options::Retention,
         state::ArchiveState,
     },
     manifest::{Commit, FileEntry, file_name, ids_name, sync_dir, write_whole},
@@ -416,7 +417,8 @@ impl Keeper {
     /// Removes files whose retention has ended.
     fn remove_old(&mut self) -> Result<bool, Stopped> {
         let files = self.shared.contents().files;
-        let (old, news) = self.shared.options.keep.choose(files.iter().map(|file| &file.entry), present());
+        let keep = self.shared.retention.read().keep.clone();
+        let (old, news) = keep.choose(files.iter().map(|file| &file.entry), present());
         if let Some(news) = news {
             self.tell(news);
         }
@@ -432,8 +434,8 @@ impl Keeper {
     /// Removes the oldest files if less than the reserve is free on the disk, where retention allows it. This comes before
     /// a compaction, which needs space itself.
     fn make_room(&mut self) -> Result<bool, Stopped> {
-        let options = &self.shared.options;
-        let missing = reserve::missing(&self.shared.dir, options.min_free);
+        let Retention { keep, min_free } = self.shared.retention.read().clone();
+        let missing = reserve::missing(&self.shared.dir, min_free);
         let missing = missing.map_err(failed("looking at the disk of", &self.shared.dir))?;
         if missing == 0 {
             self.freed = None;
@@ -446,7 +448,7 @@ impl Keeper {
         let files = self.shared.contents().files;
         let dir = parquet_dir(&self.shared.dir);
         let frees = |entry: &FileEntry| fs::metadata(dir.join(&entry.file)).is_ok_and(|metadata| metadata.nlink() == 1);
-        let (old, news) = options.keep.choose_for_room(files.iter().map(|file| &file.entry), present(), missing, frees);
+        let (old, news) = keep.choose_for_room(files.iter().map(|file| &file.entry), present(), missing, frees);
         if let Some(news) = news {
             self.tell(news);
         }

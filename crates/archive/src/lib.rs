@@ -49,7 +49,12 @@ mod wal;
 
 pub use backup_places::BackupPlaces;
 pub use keeper::keep::Keep;
-pub use local::{LocalArchive, backup::BackedUp, check::Checked, options::Options};
+pub use local::{
+    LocalArchive,
+    backup::BackedUp,
+    check::Checked,
+    options::{Options, Retention},
+};
 pub use parquet::{ColumnSpec, Layout, ParquetWriter, Shape};
 pub use search::{
     Found, Scanned,

@@ -29,7 +29,7 @@ use crate::{
         dirs::{ids_dir, lock, parquet_dir, segments_dir},
         gathering::Gathering,
         open::Opened,
-        options::Options,
+        options::{Options, Retention},
         state::{ArchiveState, Contents},
     },
     parquet::stored::Tables,
@@ -82,6 +82,7 @@ impl LocalArchive {
         let gathering = Gathering { committed_offsets: offsets.clone(), offsets, seen, records, ..Gathering::default() };
         let closed = segments.iter().map(|segment| segment.number).filter(|&closed| closed != number).max();
         let shared = Arc::new(ArchiveState {
+            retention: RwLock::new(options.retention()),
             options,
             content,
             dir,
@@ -110,6 +111,12 @@ impl LocalArchive {
             archive.workers.push(started.map_err(|source| shared.not_started(source))?);
         }
         Ok(archive)
+    }
+
+    /// Changes the retention. Files beyond the new limits are removed within a second.
+    pub fn set_retention(&self, retention: Retention) {
+        *self.shared.retention.write() = retention;
+        self.shared.call.notify_all();
     }
 
     /// Returns events of the archive since the last call, and forgets them. They belong in the log; there are at most a

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_archive::{Archive, Checked, Grouping, Keep, LocalArchive, News, Options, Stop, query::Query};
+use tampu_archive::{Archive, Checked, Grouping, Keep, LocalArchive, News, Options, Retention, Stop, query::Query};
 use tampu_types::{Incarnation, Level, LogRecord, RecordId, Time};
 
 mod support;
@@ -502,6 +502,27 @@ fn what_has_been_kept_long_enough_is_removed_and_told() {
     assert_eq!(check(&archive).faults, []);
     drop(archive);
     assert_eq!(files(dir.path(), "parquet").len(), 1);
+}
+
+#[test]
+fn a_retention_that_changes_while_the_archive_is_open_holds_at_once() {
+    let dir = support::dir();
+    let archive = eager_at(dir.path());
+    send(&archive, 0..10);
+    let mut late = record(life(2), 0, 0);
+    late.received = Some(Time(3 * 86_400 * SECOND));
+    append(&archive, life(2), 0, 0, &[late]).unwrap();
+    compact(&archive);
+    assert_eq!((archive.health().records, archive.news()), (101, vec![]));
+    let keep = Keep { age: Some(Duration::from_secs(86_400)), ..Keep::default() };
+    archive.set_retention(Retention { keep, min_free: 0 });
+    let begun = std::time::Instant::now();
+    while archive.health().records > 1 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", archive.health());
+        std::thread::yield_now();
+    }
+    assert_eq!(ids(&archive), [RecordId { incarnation: life(2), ring: 0, number: 0 }]);
+    assert_eq!(check(&archive).faults, []);
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub mod mail;
 pub mod man;
 pub mod perf;
 pub mod role;
+pub mod settings;
 pub mod site;
 pub mod up;
 
@@ -54,6 +55,7 @@ pub enum Command {
     #[command(subcommand)]
     Bus(bus::Bus),
     Access(access::Access),
+    Settings(settings::Settings),
     Mail(mail::MailCommand),
     #[command(subcommand)]
     Perf(perf::Perf),
@@ -77,6 +79,7 @@ impl Command {
             Command::Bulk(bulk) => bulk.run(context),
             Command::Bus(bus) => bus.run(context),
             Command::Access(access) => access.run(context),
+            Command::Settings(settings) => settings.run(context),
             Command::Mail(mail) => mail.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Cert(cert) => cert.run(context),

@@ -41,7 +41,6 @@ use tampu_tls::ServerCertificate;
 use crate::{
     api::{self, OnBus, call::principal_of, push::Pushes, staging::Staging},
     certificates::{Https, name_for},
-    config::shown::ShownSettings,
     console::Console,
     gateway::websocket::WebGateway,
     http::{
@@ -57,6 +56,7 @@ use crate::{
     listen::ListenAddress,
     login::{Logins, kerberos, oidc, settings::LoginSettings},
     rules::Rules,
+    setting_changes::SettingChanges,
 };
 pub use error::BookError;
 use guests::Openness;
@@ -111,8 +111,8 @@ pub struct Book {
 pub struct Given<'a> {
     /// The section `[book]` of the configuration.
     pub settings: &'a BookSettings,
-    /// Routes, quotas and retention of the hub, for its administrators.
-    pub hub_settings: ShownSettings,
+    /// Retention, quotas and routes of the hub, which its administrators change.
+    pub changes: Arc<SettingChanges>,
     /// The section `[mail]` and the directory of its queue, if the logbook sends mail.
     pub mail: Option<(&'a MailSettings, PathBuf)>,
     /// The domain's name.
@@ -131,6 +131,24 @@ pub struct Given<'a> {
     pub rules: Arc<Rules>,
     /// The place of the API on the bus.
     pub bus: OnBus,
+}
+
+/// Lets the store and the limit of changes use changed quotas, as long as they exist.
+fn follow_changes(settings: &SettingChanges, store: &Arc<dyn Store>, changes: &Arc<ChangeRate>) {
+    let (store, changes) = (Arc::downgrade(store), Arc::downgrade(changes));
+    settings.on_change(move |config| {
+        if let (Some(store), Some(changes)) = (store.upgrade(), changes.upgrade()) {
+            store.set_quota(config.book.quota());
+            changes.set(config.book.changes_per_minute, config.book.changes_burst);
+        }
+    });
+}
+
+/// Starts the account of uploaded files, which has the files of drafts in a directory of the logbook.
+fn start_staging(settings: &BookSettings, directory: &Path, store: &Arc<dyn Store>) -> io::Result<Staging> {
+    let bytes = settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20);
+    let store = store.clone();
+    Staging::start(bytes, directory.join("drafts"), move |file| store.upload(file, u64::MAX).ok())
 }
 
 /// Opens a listener; `None` for no address.
@@ -201,6 +219,7 @@ impl Book {
         let looks = LookCounter::start(store.clone(), given.logger.clone()).map_err(io("its count of looks"))?;
         let looks = Arc::new(looks);
         let changes = Arc::new(ChangeRate::new(settings.changes_per_minute, settings.changes_burst));
+        follow_changes(&given.changes, &store, &changes);
         // At an address of their own ELOG's pages have no prefix, as with elogd.
         let links = settings.login.iter().filter_map(LoginSettings::link).collect::<Vec<_>>();
         let logouts = settings.login.iter().filter_map(LoginSettings::logout).collect::<Vec<_>>();
@@ -233,11 +252,10 @@ impl Book {
             people: people.clone(),
             authenticator: authenticator.clone(),
             settings: settings.clone(),
-            hub_settings: given.hub_settings,
+            setting_changes: given.changes.clone(),
             space: of_api,
             // A file that is as long as files may be has room among those that wait.
-            staging: Staging::start(settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20))
-                .map_err(io("its uploads"))?,
+            staging: start_staging(settings, &given.directory, &store).map_err(io("its uploads"))?,
             rendered,
             changes: changes.clone(),
             audit: given.logger.named(AUDIT),

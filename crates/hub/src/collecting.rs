@@ -21,7 +21,7 @@ use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::{
     config::Config,
-    routes::{RouteError, Routes},
+    routes::{RouteError, switch::RouteSwitch},
 };
 
 /// A running collector.
@@ -32,6 +32,8 @@ pub(crate) struct Collecting {
     // Ends before its archive.
     collector: Collector,
     archive: Arc<LocalArchive>,
+    routes: Arc<RouteSwitch>,
+    logger: Logger,
 }
 
 /// Errors of starting the collector.
@@ -151,13 +153,14 @@ impl Collecting {
     ) -> Result<Collecting, CollectingError> {
         let directory = config.log_dir();
         let archive = Arc::new(LocalArchive::open(&directory, config.archive())?);
-        let routes = Routes::start(&config.route, &config.target, &directory.join("routes"), logger.clone())?;
+        let routes = RouteSwitch::start(&config.route, &config.target, directory.join("routes"), logger.clone())?;
+        let routes = Arc::new(routes);
         let options = CollectorOptions {
             access,
             quotas: config.quota.clone(),
             keep_attached: config.collector.keep_attached,
             backups: config.backups(),
-            router: routes.map(|routes| Arc::new(routes) as Arc<dyn Router>),
+            router: Some(routes.clone() as Arc<dyn Router>),
             on_panic: OnPanic::EndProcess,
             ..CollectorOptions::new(directory.join("rejected"))
         };
@@ -168,10 +171,19 @@ impl Collecting {
             move || watched.0.stuck(),
             move || watched.1.compaction_stuck(),
             move || watched.2.news(),
-            logger,
+            logger.clone(),
         )
         .map_err(CollectingError::Watch)?;
-        Ok(Collecting { directory, _watch: watch, collector, archive })
+        Ok(Collecting { directory, _watch: watch, collector, archive, routes, logger })
+    }
+
+    /// Uses changed retention, quotas and routes.
+    pub fn follow(&self, config: &Config) {
+        self.archive.set_retention(config.archive().retention());
+        self.collector.set_quotas(config.quota.clone());
+        if let Err(why) = self.routes.change(&config.route, &config.target) {
+            error!(self.logger, "the routes stay as they were: {why}");
+        }
     }
 
     /// Returns the archive's directory.

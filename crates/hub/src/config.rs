@@ -487,6 +487,11 @@ impl Config {
         self.access.policy.clone().unwrap_or_else(|| self.domain_data().join("access/policy.toml"))
     }
 
+    /// Returns the file of settings that administrators have changed. The logbook's role may write its directory.
+    pub fn settings_file(&self) -> PathBuf {
+        self.domain_data().join("settings/changed.toml")
+    }
+
     /// Returns the directory of the spool.
     pub fn spool_dir(&self) -> PathBuf {
         match &self.spool.dir {

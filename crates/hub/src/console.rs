@@ -54,8 +54,13 @@ pub struct Console {
 impl Console {
     fn answer(&self, path: &str, query: Option<&str>, headers: &HeaderMap) -> http::Response<ResponseBody> {
         let Some(name) = path.strip_prefix('/') else { return missing(path, &self.elog_prefix) };
+        // A browser gets the console's own view. Bookmarks and programs of ELOG ask with a query.
+        if name == "logbook" && query.is_none() {
+            return redirect("./book");
+        }
         if path == self.elog_prefix || name == "logbook" {
-            return redirect(&self.elog_prefix, query);
+            let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+            return redirect(&format!(".{}/{query}", self.elog_prefix));
         }
         let name = if name.is_empty() || VIEWS.contains(&name) { PAGE } else { name };
         match FILES.iter().find(|file| file.path == name) {
@@ -65,12 +70,11 @@ impl Console {
     }
 }
 
-/// Leads to the logbook's pages, from a path directly below the hub's own.
-fn redirect(prefix: &str, query: Option<&str>) -> http::Response<ResponseBody> {
+/// Leads to another page, by its address relative to a path directly below the hub's own.
+fn redirect(to: &str) -> http::Response<ResponseBody> {
     let mut answer = http::Response::new(ResponseBody::Whole(Bytes::new()));
     *answer.status_mut() = StatusCode::FOUND;
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    set(answer.headers_mut(), header::LOCATION, &format!(".{prefix}/{query}"));
+    set(answer.headers_mut(), header::LOCATION, to);
     answer
 }
 
@@ -166,7 +170,8 @@ mod tests {
         for path in ["/log/", "/assets/", "/assets/other.js", "/../Cargo.toml", "/files.rs", "/index.html.br"] {
             assert_eq!(get(path, &[]).status(), StatusCode::NOT_FOUND, "{path}");
         }
-        assert_eq!(header_of(&get("/logbook", &[]), &header::LOCATION), "./elog/");
+        assert_eq!(header_of(&get("/logbook", &[]), &header::LOCATION), "./book");
+        assert_eq!(header_of(&get("/elog", &[]), &header::LOCATION), "./elog/");
     }
 
     #[test]

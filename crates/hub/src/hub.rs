@@ -33,6 +33,7 @@ use crate::{
     roles,
     rules::{PolicyWatch, Rules, audit},
     run_dir_watch::{Dependants, RunDirWatch},
+    setting_changes::{SettingChanges, SettingsWatch},
     site,
     topic_keeper::{self, Given, Keeper, TopicKeeper},
 };
@@ -45,6 +46,7 @@ pub(crate) use prepare::prepare;
 pub(crate) use process::{access_of, name_of, process_config};
 
 use engine_warnings::report_engine_warnings;
+use follow_changes::follow_changes;
 use host_records::{keep_rings, start_spool};
 use node_settings::node_config;
 use process::{Process, roles_of_this_process};
@@ -54,6 +56,7 @@ use start_book::{start_book, start_book_if_possible};
 mod announce;
 mod engine_warnings;
 mod error;
+mod follow_changes;
 mod host_records;
 mod node_settings;
 mod own_log;
@@ -85,6 +88,8 @@ pub struct Hub {
     /// The log of the engine's warnings, which reach it as long as it lives.
     _engine_log: Arc<Logger>,
     _policy: PolicyWatch,
+    /// Watches the settings that can change, where a role of this process uses them.
+    _settings: Option<SettingsWatch>,
     /// The settings of topics of this host, on a hub with a node.
     topics: Option<TopicKeeper>,
     /// Hears changes of criteria for the audit.
@@ -126,6 +131,11 @@ impl Hub {
         settings: Arc<dyn ChangingSettings>,
     ) -> Result<Hub, HubError> {
         let client = process_config(&config)?;
+        let changes = match process.part() {
+            None | Some(HubPart::Collector | HubPart::Book) => Some(Arc::new(SettingChanges::open(&config)?)),
+            _ => None,
+        };
+        let config = changes.as_ref().map_or(config, |changes| changes.in_force().config.clone());
         let qos = topic_keeper::of_hub(&config)?;
         let parts = config.parts();
         let has = |part| process.part().map_or_else(|| parts.contains(&part), |own| own == part);
@@ -248,6 +258,11 @@ impl Hub {
             Some(_) => Some(TransferHistory::start(&config, &own, access.clone(), logger.clone())?),
             None => None,
         };
+        if let (Some(changes), Some(collecting)) = (&changes, &collecting) {
+            let events = history.as_ref().map(|kept| kept.history().archive());
+            let tables = events.into_iter().chain(transfers.as_ref().map(|kept| kept.transfers.archive()));
+            follow_changes(changes, collecting, tables);
+        }
         let subjects = Arc::new(Subjects {
             participant: own.clone(),
             part: process.part(),
@@ -289,8 +304,8 @@ impl Hub {
         let bus = OnBus { participant: own.clone(), access: access.clone() };
         let book = match process {
             _ if !has(HubPart::Book) => None,
-            Process::Whole => start_book_if_possible(&config, https, &client, &logger, &rules, bus)?,
-            Process::One(..) => Some(start_book(&config, https, &client, &logger, &rules, bus)?),
+            Process::Whole => start_book_if_possible(&config, &changes, https, &client, &logger, &rules, bus)?,
+            Process::One(..) => Some(start_book(&config, &changes, https, &client, &logger, &rules, bus)?),
         };
         if let Some(mail) = book.as_ref().and_then(Book::mail) {
             let _ = subjects.mail.set(mail.clone());
@@ -298,6 +313,8 @@ impl Hub {
         if let Some(book) = &book {
             let _ = subjects.book.set(book.reporter());
         }
+        let settings_watch =
+            changes.map(|changes| SettingsWatch::start(changes, logger.clone()).map_err(HubError::Log)).transpose()?;
         let role_dir = match process {
             Process::One(part, _) if !matches!(part, HubPart::Node | HubPart::Collector) => {
                 Some(client.run_dir.domain(&client.domain).map_err(NodeError::RunDir)?)
@@ -330,6 +347,7 @@ impl Hub {
             _panic_log: panic_log,
             _engine_log: engine_log,
             _policy: policy,
+            _settings: settings_watch,
             topics,
             _criteria: criteria,
             collecting,

@@ -5,6 +5,7 @@
 //! | configuration | [`config`]; the documented file is `crates/hub/tampu.toml` |
 //! | access rules | [`rules`] |
 //! | settings that are read again | [`reread`] |
+//! | settings that administrators change while the hub runs | [`setting_changes`] |
 //! | certificates, their use and their life | [`certificates`] |
 //! | modes of the data's directories | [`private`] |
 //! | inputs of other programs' logs | [`inputs`] |
@@ -60,6 +61,7 @@ pub mod routes;
 pub mod rules;
 mod run_dir_watch;
 pub mod sandbox;
+pub mod setting_changes;
 pub mod site;
 pub mod supervisor;
 mod topic_keeper;

@@ -13,6 +13,7 @@
 //! | part | module |
 //! |-|-|
 //! | configuration | [`settings`] |
+//! | change of the routes while the hub runs | [`switch`] |
 //! | choice of the targets of a record | `rules` |
 //! | a target's queue, worker and counts | `target` |
 //! | files that are rotated | `file` |
@@ -20,6 +21,7 @@
 //! | a record as text | `shape` |
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{
         Arc,
@@ -32,7 +34,7 @@ use std::{
 
 use tampu_log::{
     Logger,
-    collector::router::{Router, Sifted, TargetReport},
+    collector::router::{Sifted, TargetReport},
     warning,
 };
 use tampu_types::log_batch::LogBatchView;
@@ -52,6 +54,7 @@ mod file;
 mod rules;
 pub mod settings;
 mod shape;
+pub(crate) mod switch;
 mod syslog;
 mod target;
 
@@ -71,44 +74,79 @@ const RULES: &str = "(rules)";
 #[derive(Debug)]
 pub(crate) struct Routes {
     rules: Arc<Rules>,
-    targets: Arc<Vec<Target>>,
+    /// Missing until they are started; packets wait meanwhile.
+    targets: Option<Arc<Vec<Target>>>,
     packets: Option<Sender<Vec<u8>>>,
     waiting: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
     worker: Option<JoinHandle<()>>,
 }
 
+/// Routes that are not started, and the packets that wait for them.
+type PreparedRoutes = (Routes, Receiver<Vec<u8>>);
+
 impl Routes {
-    /// Starts the configured routes. Returns `None` if there are none. Files without a path are in `directory`.
-    pub fn start(
+    /// Makes the configured routes, whose packets wait until [`Routes::start`] takes them. Returns `None` if there are no
+    /// routes.
+    fn prepare(
         routes: &[RouteSettings],
-        targets: &std::collections::BTreeMap<String, TargetSettings>,
-        directory: &Path,
-        logger: Logger,
-    ) -> Result<Option<Routes>, RouteError> {
+        targets: &BTreeMap<String, TargetSettings>,
+    ) -> Result<Option<PreparedRoutes>, RouteError> {
         if routes.is_empty() {
             return Ok(None);
         }
-        let rules = Arc::new(Rules::new(routes, targets)?);
+        let (packets, taken) = channel();
+        let prepared = Routes {
+            rules: Arc::new(Rules::new(routes, targets)?),
+            targets: None,
+            packets: Some(packets),
+            waiting: Arc::default(),
+            lost: Arc::default(),
+            worker: None,
+        };
+        Ok(Some((prepared, taken)))
+    }
+
+    /// Starts the targets and the worker. Files without a path are in `directory`.
+    fn start(
+        &mut self,
+        packets: Receiver<Vec<u8>>,
+        targets: &BTreeMap<String, TargetSettings>,
+        directory: &Path,
+        logger: Logger,
+    ) -> Result<(), RouteError> {
         let targets: Result<Vec<Target>, RouteError> =
             targets.iter().map(|(name, settings)| Target::start(name, settings, directory)).collect();
         let targets = Arc::new(targets?);
-        let (packets, taken) = channel();
-        let (waiting, lost) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
-        let teller = Teller { targets: targets.clone(), lost: lost.clone(), logger, told: Vec::new(), at: None };
+        let teller = Teller { targets: targets.clone(), lost: self.lost.clone(), logger, told: Vec::new(), at: None };
         let mut leading =
-            Leading { rules: rules.clone(), targets: targets.clone(), packets: taken, waiting: waiting.clone(), teller };
+            Leading { rules: self.rules.clone(), targets: targets.clone(), packets, waiting: self.waiting.clone(), teller };
         let worker = WorkerThread::named("routes").spawn_restarting(RESTART, move || leading.run());
-        let worker = worker.map_err(RouteError::Worker)?;
-        Ok(Some(Routes { rules, targets, packets: Some(packets), waiting, lost, worker: Some(worker) }))
+        self.targets = Some(targets);
+        self.worker = Some(worker.map_err(RouteError::Worker)?);
+        Ok(())
     }
-}
 
-impl Router for Routes {
+    /// Routes what waits, ends the targets, and returns the names of those that lost records by that, with their numbers.
+    fn finish(mut self) -> Vec<(String, u64)> {
+        self.stop();
+        let targets = self.targets.take().and_then(Arc::into_inner).unwrap_or_default();
+        targets.into_iter().map(Target::finish).filter(|(_, lost)| *lost > 0).collect()
+    }
+
+    fn stop(&mut self) {
+        // Waiting packets are still routed.
+        self.packets = None;
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
+
     fn sift(&self, packet: &[u8]) -> Option<Sifted> {
         self.rules.sift(packet)
     }
 
+    /// Accepts a packet. Never blocks.
     fn route(&self, packet: Vec<u8>) {
         let length = packet.len();
         let lose = || self.lost.fetch_add(LogBatchView::parse(&packet).map_or(1, |view| view.count() as u64), Ordering::Relaxed);
@@ -124,7 +162,7 @@ impl Router for Routes {
     }
 
     fn report(&self) -> Vec<TargetReport> {
-        report(&self.targets, &self.lost)
+        report(self.targets.as_deref().map(Vec::as_slice).unwrap_or_default(), &self.lost)
     }
 }
 
@@ -139,11 +177,7 @@ fn report(targets: &[Target], lost: &AtomicU64) -> Vec<TargetReport> {
 
 impl Drop for Routes {
     fn drop(&mut self) {
-        // Waiting packets are still routed. The targets end with the worker, their last owner.
-        self.packets = None;
-        if let Some(worker) = self.worker.take() {
-            let _ = worker.join();
-        }
+        self.stop();
     }
 }
 

@@ -38,7 +38,7 @@ use tampu_bus::{Ack, History, Hold, Participant, ReaderQos, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter};
 use tampu_workers::WorkerThread;
 
-use self::{intake::Intake, services::Services, state::CollectorShared};
+use self::{intake::Intake, quota::Quotas, services::Services, state::CollectorShared};
 use crate::spool::topic::SPOOL_TOPIC;
 
 pub mod ask;
@@ -110,6 +110,12 @@ impl Collector {
             WorkerThread::named(format!("collect {topics}")).counted_as("collector intake").spawn(on_panic, move || intake.run());
         self.workers.push(worker.map_err(CollectorError::Worker)?);
         Ok(())
+    }
+
+    /// Changes the quotas. They hold for the next packets; what a source has sent before stays counted.
+    pub fn set_quotas(&self, quotas: Quotas) {
+        *self.shared.quotas.write() = Arc::new(quotas);
+        self.shared.quota_changes.fetch_add(1, Ordering::Release);
     }
 
     /// Returns the records received by source, and the state of the archive.

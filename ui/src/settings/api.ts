@@ -115,5 +115,7 @@ export const api = {
   addRule: (rule: { effect: string; who: string; may: string[]; what: string; why: string | null }) => send<Rule>("POST", "access/rules", rule),
   dropRule: (line: number) => send<void>("DELETE", `access/rules/${line}`),
   hubSettings: () => read<HubSettings>("settings"),
+  changeSetting: (name: string, value: unknown) => send<HubSettings>("PUT", `settings/${part(name)}`, { value }),
+  resetSetting: (name: string) => send<HubSettings>("DELETE", `settings/${part(name)}`),
   usage: () => read<Usage>("usage"),
 };

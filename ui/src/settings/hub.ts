@@ -29,6 +29,22 @@ export interface HubSettings {
   sources: SettingTable[];
   routes: SettingTable[];
   targets: SettingTable[];
+  /** Names of the settings that can be changed here. */
+  changeable: string[];
+  /** Changes that override the configuration, by the names of the settings. */
+  changes: Record<string, SettingChange>;
+}
+
+/** Who changed a setting while the hub ran, and the time, UTC. */
+export interface SettingChange {
+  by: string;
+  at: string;
+}
+
+/** The change of a setting or of the list that a table belongs to. */
+export function changeOf({ changes }: Pick<HubSettings, "changes">, name: string): SettingChange | undefined {
+  const list = name.startsWith("target.") ? "target" : name;
+  return Object.hasOwn(changes, list) ? changes[list] : undefined;
 }
 
 /** Units by the end of a setting's name. */

@@ -42,7 +42,21 @@ pub struct Options {
     pub on_panic: OnPanic,
 }
 
+/// Limits of an archive that can change while it is open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Age and size limits.
+    pub keep: Keep,
+    /// Space in bytes that stays free on the disk; see [`Options::min_free`].
+    pub min_free: u64,
+}
+
 impl Options {
+    /// Returns the limits that can change later.
+    pub fn retention(&self) -> Retention {
+        Retention { keep: self.keep.clone(), min_free: self.min_free }
+    }
+
     /// The default bounds: segments of 128 MiB or an hour, 96 MiB pending, 2 s wait, 2 ms linger, 250 ms retry; a quarter of a
     /// processor for compaction, a backlog of 16 segments; everything kept for ever.
     pub fn new(domain: Domain) -> Options {

@@ -13,7 +13,10 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use crate::{
     Fault, Told,
     keeper::requests::KeeperRequests,
-    local::{gathering::Gathering, options::Options},
+    local::{
+        gathering::Gathering,
+        options::{Options, Retention},
+    },
     manifest::Manifest,
     parquet::stored::{Stored, Tables},
     wal::{content::Content, segment::Segment},
@@ -22,6 +25,8 @@ use crate::{
 /// State of an open archive.
 pub(crate) struct ArchiveState {
     pub(crate) options: Options,
+    /// The retention in force. It begins as in the options.
+    pub(crate) retention: RwLock<Retention>,
     pub(crate) content: Content,
     pub(crate) dir: PathBuf,
     pub(crate) gathering: Mutex<Gathering>,

@@ -6,7 +6,7 @@ use tampu_types::Incarnation;
 
 use super::{Find, Row, Schema, Swept, find::find};
 use crate::{
-    Appended, Archive, ArchiveError, Arrival, Health, LocalArchive, News, Options, Stop,
+    Appended, Archive, ArchiveError, Arrival, Health, LocalArchive, News, Options, Retention, Stop,
     upkeep::{self, Done, Told, Turn, Upkeep},
     wal::content::Content,
 };
@@ -21,6 +21,11 @@ impl TableArchive {
     /// Opens the archive in `dir` and creates it if it is missing.
     pub fn open(dir: impl Into<PathBuf>, schema: &'static Schema, options: Options) -> Result<TableArchive, ArchiveError> {
         Ok(TableArchive { local: LocalArchive::open_with(dir.into(), options, Content::Plain(schema))?, schema })
+    }
+
+    /// Changes the retention, as [`LocalArchive::set_retention`].
+    pub fn set_retention(&self, retention: Retention) {
+        self.local.set_retention(retention);
     }
 
     /// Stores samples, each one row. A row is skipped if all its numbers are stored already.

@@ -44,8 +44,7 @@ impl Writer {
     pub(crate) fn new(shared: Arc<ArchiveState>, number: u64, runs: Vec<(Incarnation, Run)>) -> Writer {
         let active = shared.contents().segments.pop().filter(|segment| segment.number == number);
         let begun = active.as_ref().map(|_| Instant::now());
-        let reserve = Reserve::new(shared.options.min_free);
-        Writer { shared, active, number, runs, begun, taken: None, reserve }
+        Writer { shared, active, number, runs, begun, taken: None, reserve: Reserve::default() }
     }
 
     pub(crate) fn run(mut self) {
@@ -117,7 +116,8 @@ impl Writer {
     }
 
     fn write(&mut self, group: &mut Group) -> io::Result<()> {
-        self.reserve.check(&self.shared.dir)?;
+        let min_free = self.shared.retention.read().min_free;
+        self.reserve.check(min_free, &self.shared.dir)?;
         let segment = self.segment_for(group.bytes.len() as u64)?;
         let end = segment.committed.load(Ordering::Acquire);
         for entry in &group.entries {

@@ -13,28 +13,22 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The largest share of a disk that is reserved: on a small disk the archive has room, too.
 const SHARE: u64 = 20;
 
-/// The space that stays free.
-#[derive(Debug)]
+/// The looks at the space that stays free.
+#[derive(Debug, Default)]
 pub(crate) struct Reserve {
-    /// In bytes; 0 for none.
-    bytes: u64,
-    /// Time of the last look that found more than that.
-    looked: Option<Instant>,
+    /// Time of the last look that found enough, and the bytes it asked for.
+    looked: Option<(Instant, u64)>,
 }
 
 impl Reserve {
-    pub(crate) fn new(bytes: u64) -> Reserve {
-        Reserve { bytes, looked: None }
-    }
-
-    /// Returns an error if less is free on the disk of this directory.
-    pub(crate) fn check(&mut self, dir: &Path) -> io::Result<()> {
-        if self.bytes == 0 || self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+    /// Returns an error if less than this many bytes are free on the disk of this directory; 0 asks for none.
+    pub(crate) fn check(&mut self, bytes: u64, dir: &Path) -> io::Result<()> {
+        if bytes == 0 || self.looked.is_some_and(|(looked, of)| of == bytes && looked.elapsed() < LOOK) {
             return Ok(());
         }
         let (free, size) = space(dir)?;
-        need(free, size, self.bytes)?;
-        self.looked = Some(Instant::now());
+        need(free, size, bytes)?;
+        self.looked = Some((Instant::now(), bytes));
         Ok(())
     }
 }
@@ -85,7 +79,7 @@ mod tests {
         assert_eq!(missing_of(GIB, 1000 * GIB, GIB), 0);
         assert_eq!(missing_of(GIB - 1, 1000 * GIB, GIB), GIB / 4 + 1, "the reserve and a quarter more");
         assert_eq!(missing_of(0, 20 * GIB, 10 * GIB), GIB + GIB / 4);
-        assert!(Reserve::new(0).check(Path::new("/nowhere")).is_ok());
-        assert!(Reserve::new(1).check(Path::new("/tmp")).is_ok());
+        assert!(Reserve::default().check(0, Path::new("/nowhere")).is_ok());
+        assert!(Reserve::default().check(1, Path::new("/tmp")).is_ok());
     }
 }

@@ -112,7 +112,7 @@ fn announced(call: &Call<'_>) -> u64 {
 
 /// Checks that a file of this size fits the quotas of the caller and of the site, beside the files that wait for an entry.
 fn fits(call: &Call<'_>, size: u64) -> Result<(), Problem> {
-    let (by, quota) = (call.by(), call.api.settings.quota());
+    let (by, quota) = (call.by(), call.api.setting_changes.in_force().config.book.quota());
     if quota == Quota::default() {
         return Ok(());
     }

@@ -31,7 +31,6 @@ use super::{bus_place::OnBus, checking::Checking, preview::Previews, push::Pushe
 use crate::{
     book::{look_counter::LookCounter, settings::BookSettings},
     clock::now,
-    config::shown::ShownSettings,
     gateway::websocket::WebGateway,
     http::{
         admission::WorkKind,
@@ -43,6 +42,7 @@ use crate::{
         route::{self, BodyLimit, Content, IfMatch, Login},
     },
     rules::Rules,
+    setting_changes::SettingChanges,
 };
 
 /// The header that names the author of a request with the owner's token.
@@ -93,8 +93,8 @@ pub struct Api {
     pub authenticator: Arc<Authenticator>,
     /// The section `[book]` of the configuration.
     pub settings: BookSettings,
-    /// Routes, quotas and retention of the hub.
-    pub hub_settings: ShownSettings,
+    /// Retention, quotas and routes of the hub, which its administrators change.
+    pub setting_changes: Arc<SettingChanges>,
     /// The space that uploads leave free.
     pub space: FreeSpace,
     /// Uploaded files that no entry has yet.

@@ -50,7 +50,9 @@ pub const ROUTES: &[Route] = &[
         what: "Returns the space of files by logbook and user, and the quotas in bytes; 0 is no limit",
         gives: (200, json_of::<Usage>()),
         login: Login::Admin,
-        act: |call| ok(&Usage { quota: call.api.settings.quota(), used: call.api.store.used_space()? }),
+        act: |call| {
+            ok(&Usage { quota: call.api.setting_changes.in_force().config.book.quota(), used: call.api.store.used_space()? })
+        },
         ..GET
     },
 ];

@@ -73,7 +73,7 @@ pub const ROUTES: &[Route] = &[
         path: "/drafts",
         id: "saveDraft",
         what: "Saves a draft. It is in no search, and only its owner can read it. Its uploaded files wait for the entry for three days after the \
-               last save, while the hub runs",
+               last save, also over a restart of the hub",
         takes: json_of::<NewDraft>(),
         body: TEXT,
         gives: (201, json_of::<SavedDraft>()),

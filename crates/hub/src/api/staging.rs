@@ -1,11 +1,18 @@
 //! Uploaded files that no entry has yet. They are removed after a while.
+//!
+//! A file of a draft gets a name in a directory of the logbook, so that a restart of the hub does not lose it: the sender
+//! as hexadecimal digits, then the SHA-256. The time of its last change tells how long it waits. Its bytes are read and
+//! checked again when an entry takes it. Where the file system cannot name it, the draft tells after a restart that it is
+//! missing.
 
 use std::{
     collections::HashMap,
+    fs::{self, File},
     io,
+    path::{Path, PathBuf},
     sync::{Arc, Weak},
     thread::Thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -27,23 +34,97 @@ const RESTART: Duration = Duration::from_secs(1);
 /// Period of the removal of expired files.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Files by their sender and their SHA-256, with the time until which they wait.
-type Files = Mutex<HashMap<(String, Sha), (Upload, Instant)>>;
+/// A file that waits.
+#[derive(Debug)]
+struct Waiting {
+    /// The bytes, unless they came in another life of the hub.
+    upload: Option<Upload>,
+    size: u64,
+    until: Instant,
+    /// The name that outlives the hub, of a draft's file.
+    kept: Option<PathBuf>,
+}
+
+impl Waiting {
+    /// Lets the file wait this long from now on, in the next life of the hub too.
+    fn wait(&mut self, time: Duration) {
+        self.until = Instant::now() + time;
+        if let Some(path) = &self.kept {
+            let changed = SystemTime::now().checked_sub(KEPT_FOR_DRAFT.saturating_sub(time)).unwrap_or(SystemTime::UNIX_EPOCH);
+            // A failure is about this hub's own file, and shortens or lengthens its time.
+            let _ = File::open(path).and_then(|file| file.set_modified(changed));
+        }
+    }
+
+    /// Removes the name.
+    fn forget(&mut self) {
+        if let Some(path) = self.kept.take() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Files by their sender and their SHA-256.
+type Files = Mutex<HashMap<(String, Sha), Waiting>>;
+
+/// Receives the bytes of a file that came in another life of the hub.
+type Receive = Box<dyn Fn(&mut File) -> Option<Upload> + Send + Sync>;
 
 /// Uploaded files that no entry has yet.
-#[derive(Debug)]
 pub struct Staging {
     files: Arc<Files>,
+    /// The directory of files with a draft.
+    directory: PathBuf,
+    receive: Receive,
     /// Maximum number of bytes of one sender's files.
     bytes_of_one: u64,
     cleaner: Thread,
 }
 
 /// Removes files that have waited too long, and returns the others.
-fn fresh(files: &Files) -> MutexGuard<'_, HashMap<(String, Sha), (Upload, Instant)>> {
+fn fresh(files: &Files) -> MutexGuard<'_, HashMap<(String, Sha), Waiting>> {
     let mut all = files.lock();
     let now = Instant::now();
-    all.retain(|_, (_, until)| *until > now);
+    all.retain(|_, waiting| {
+        let waits = waiting.until > now;
+        if !waits {
+            waiting.forget();
+        }
+        waits
+    });
+    all
+}
+
+/// Returns the name of a sender's directory.
+fn name_of(sender: &str) -> String {
+    sender.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads such a name.
+fn sender_of(name: &str) -> Option<String> {
+    let byte = |at: usize| u8::from_str_radix(name.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..name.len()).step_by(2).map(byte).collect();
+    String::from_utf8(bytes?).ok()
+}
+
+/// Finds the files of drafts that still wait, and removes the others.
+fn load(directory: &Path) -> HashMap<(String, Sha), Waiting> {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    let text = |entry: &fs::DirEntry| entry.file_name().into_string().ok();
+    let mut all = HashMap::new();
+    for of_sender in entries(directory) {
+        let Some(sender) = text(&of_sender).and_then(|name| sender_of(&name)) else { continue };
+        for file in entries(&of_sender.path()) {
+            let (Some(sha), Ok(found)) = (text(&file).and_then(|name| Sha::try_from(name).ok()), file.metadata()) else {
+                continue;
+            };
+            let age =
+                found.modified().ok().and_then(|changed| SystemTime::now().duration_since(changed).ok()).unwrap_or_default();
+            let left = KEPT_FOR_DRAFT.saturating_sub(age);
+            let waiting = Waiting { upload: None, size: found.len(), until: Instant::now() + left, kept: Some(file.path()) };
+            all.insert((sender.clone(), sha), waiting);
+        }
+    }
     all
 }
 
@@ -56,10 +137,14 @@ impl Drop for Staging {
 }
 
 impl Staging {
-    /// Starts empty, with a worker that removes old files until this value is dropped. One sender may have files of
-    /// `bytes_of_one` bytes, and all senders of [`SENDERS`] times as many.
-    pub fn start(bytes_of_one: u64) -> io::Result<Staging> {
-        let files = Arc::<Files>::default();
+    /// Starts with the files of drafts in a directory, and a worker that removes old files until this value is dropped.
+    /// One sender may have files of `bytes_of_one` bytes, and all senders of [`SENDERS`] times as many.
+    pub fn start(
+        bytes_of_one: u64,
+        directory: PathBuf,
+        receive: impl Fn(&mut File) -> Option<Upload> + Send + Sync + 'static,
+    ) -> io::Result<Staging> {
+        let files = Arc::new(Mutex::new(load(&directory)));
         let watched: Weak<Files> = Arc::downgrade(&files);
         let cleaner = WorkerThread::named("book-staging").spawn_restarting(RESTART, move || {
             while let Some(files) = watched.upgrade() {
@@ -68,7 +153,7 @@ impl Staging {
                 std::thread::park_timeout(LOOK);
             }
         })?;
-        Ok(Staging { files, bytes_of_one, cleaner: cleaner.thread().clone() })
+        Ok(Staging { files, directory, receive: Box::new(receive), bytes_of_one, cleaner: cleaner.thread().clone() })
     }
 
     /// Stores a file. Fails if there are too many.
@@ -79,12 +164,17 @@ impl Staging {
         }
         let bytes = |of: Option<&str>| {
             let theirs = all.iter().filter(|((sender, _), _)| of.is_none_or(|of| of == sender));
-            theirs.map(|(_, (upload, _))| upload.size()).sum::<u64>().saturating_add(upload.size())
+            theirs.map(|(_, waiting)| waiting.size).sum::<u64>().saturating_add(upload.size())
         };
         if bytes(Some(sender)) > self.bytes_of_one || bytes(None) > self.bytes_of_one.saturating_mul(SENDERS) {
             return Err("uploaded files that wait for an entry take too much space; post the entries, or wait an hour");
         }
-        all.insert((sender.to_owned(), upload.sha().clone()), (upload, Instant::now() + KEPT));
+        let key = (sender.to_owned(), upload.sha().clone());
+        // The same file of a draft waits as long as before.
+        let before = all.remove(&key);
+        let until = before.as_ref().map_or(Instant::now(), |before| before.until).max(Instant::now() + KEPT);
+        let kept = before.and_then(|before| before.kept);
+        all.insert(key, Waiting { size: upload.size(), upload: Some(upload), until, kept });
         Ok(())
     }
 
@@ -92,29 +182,43 @@ impl Staging {
     pub fn waiting(&self, sender: Option<&str>) -> u64 {
         let all = fresh(&self.files);
         let theirs = all.iter().filter(|((of, _), _)| sender.is_none_or(|sender| sender == of));
-        theirs.map(|(_, (upload, _))| upload.size()).sum()
+        theirs.map(|(_, waiting)| waiting.size).sum()
     }
 
     /// Keeps a file for a draft, and returns its size; `None` if no file of this sender waits.
     pub fn hold(&self, sender: &str, sha: &Sha) -> Option<u64> {
         let mut all = fresh(&self.files);
-        let (upload, until) = all.get_mut(&(sender.to_owned(), sha.clone()))?;
-        *until = Instant::now() + KEPT_FOR_DRAFT;
-        Some(upload.size())
+        let waiting = all.get_mut(&(sender.to_owned(), sha.clone()))?;
+        if let (None, Some(upload)) = (&waiting.kept, &waiting.upload) {
+            let directory = self.directory.join(name_of(sender));
+            let path = directory.join(sha.as_str());
+            let linked = fs::create_dir_all(&directory).and_then(|()| upload.link_as(&path));
+            waiting.kept = linked.is_ok().then_some(path);
+        }
+        waiting.wait(KEPT_FOR_DRAFT);
+        Some(waiting.size)
     }
 
     /// Keeps a file no longer than one without a draft.
     pub fn release(&self, sender: &str, sha: &Sha) {
         let mut all = fresh(&self.files);
-        if let Some((_, until)) = all.get_mut(&(sender.to_owned(), sha.clone())) {
-            *until = (*until).min(Instant::now() + KEPT);
+        if let Some(waiting) = all.get_mut(&(sender.to_owned(), sha.clone()))
+            && waiting.until > Instant::now() + KEPT
+        {
+            waiting.wait(KEPT);
         }
     }
 
     /// Removes a file and returns it.
     pub fn take(&self, sender: &str, sha: &Sha) -> Option<Upload> {
-        let mut all = fresh(&self.files);
-        all.remove(&(sender.to_owned(), sha.clone())).map(|(upload, _)| upload)
+        let mut waiting = fresh(&self.files).remove(&(sender.to_owned(), sha.clone()))?;
+        let received = || {
+            let mut file = waiting.kept.as_ref().and_then(|path| File::open(path).ok())?;
+            (self.receive)(&mut file).filter(|upload| upload.sha() == sha)
+        };
+        let upload = waiting.upload.take().or_else(received);
+        waiting.forget();
+        upload
     }
 
     /// Returns true if a file of this sender waits.
@@ -127,9 +231,48 @@ impl Staging {
 mod tests {
     use super::*;
 
+    fn started(bytes_of_one: u64, directory: &Path) -> Staging {
+        Staging::start(bytes_of_one, directory.to_owned(), |_| None).unwrap()
+    }
+
+    #[test]
+    fn the_name_of_a_directory_has_any_sender() {
+        for sender in ["zoe", "Zoë Müller", "", "../x"] {
+            assert_eq!(sender_of(&name_of(sender)).as_deref(), Some(sender));
+        }
+        assert_eq!((sender_of("zz"), sender_of("f"), sender_of("ff")), (None, None, None));
+    }
+
+    #[test]
+    fn files_of_drafts_wait_for_the_next_life_and_not_for_ever() {
+        let directory = tempfile::tempdir().unwrap();
+        let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
+        let of_zoe = directory.path().join(name_of("zoe"));
+        fs::create_dir_all(&of_zoe).unwrap();
+        for n in [1, 2] {
+            fs::write(of_zoe.join(sha(n).as_str()), b"bytes").unwrap();
+        }
+        fs::write(of_zoe.join("no-file-of-ours"), b"").unwrap();
+        let old = SystemTime::now() - KEPT_FOR_DRAFT - Duration::from_secs(1);
+        File::open(of_zoe.join(sha(2).as_str())).unwrap().set_modified(old).unwrap();
+        let staging = started(100, directory.path());
+        assert!(staging.has("zoe", &sha(1)) && !staging.has("zoe", &sha(2)) && !staging.has("max", &sha(1)));
+        assert!(!of_zoe.join(sha(2).as_str()).exists());
+        assert_eq!((staging.waiting(Some("zoe")), staging.hold("zoe", &sha(1))), (5, Some(5)));
+        // Without a draft it waits an hour, also in the next life.
+        staging.release("zoe", &sha(1));
+        drop(staging);
+        let again = started(100, directory.path());
+        let left = again.files.lock()[&("zoe".to_owned(), sha(1))].until.duration_since(Instant::now());
+        assert!(left <= KEPT, "{left:?}");
+        // Bytes that are not those of the name are no file of the draft.
+        assert!(again.take("zoe", &sha(1)).is_none());
+        assert!(!of_zoe.join(sha(1).as_str()).exists());
+    }
+
     #[test]
     fn waiting_files_have_a_bounded_size() {
-        let staging = Staging::start(100).unwrap();
+        let staging = started(100, Path::new("/nonexistent"));
         let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
         let keep = |sender: &str, n: u8, size: u64| staging.keep(sender, Upload::elsewhere(sha(n), size)).is_ok();
         assert!(keep("zoe", 1, 60) && !keep("zoe", 2, 50) && keep("zoe", 3, 40), "one sender");
@@ -143,22 +286,22 @@ mod tests {
 
     #[test]
     fn what_has_waited_too_long_is_not_taken() {
-        let staging = Staging::start(1000).unwrap();
+        let staging = started(1000, Path::new("/nonexistent"));
         let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
         for n in [1, 2] {
             staging.keep("zoe", Upload::elsewhere(sha(n), 1)).unwrap();
         }
-        staging.files.lock().get_mut(&("zoe".to_owned(), sha(1))).unwrap().1 = Instant::now();
+        staging.files.lock().get_mut(&("zoe".to_owned(), sha(1))).unwrap().until = Instant::now();
         assert!(!staging.has("zoe", &sha(1)) && staging.take("zoe", &sha(1)).is_none());
         assert!(staging.has("zoe", &sha(2)) && !staging.has("max", &sha(2)) && staging.take("zoe", &sha(2)).is_some());
     }
 
     #[test]
     fn a_file_waits_longer_for_a_draft() {
-        let staging = Staging::start(1000).unwrap();
+        let staging = started(1000, Path::new("/nonexistent"));
         let sha = Sha::try_from(format!("{:064x}", 1)).unwrap();
         staging.keep("zoe", Upload::elsewhere(sha.clone(), 7)).unwrap();
-        let left = || staging.files.lock()[&("zoe".to_owned(), sha.clone())].1.duration_since(Instant::now());
+        let left = || staging.files.lock()[&("zoe".to_owned(), sha.clone())].until.duration_since(Instant::now());
         assert!(left() <= KEPT);
         assert_eq!((staging.hold("max", &sha), staging.hold("zoe", &sha)), (None, Some(7)));
         assert!(left() > KEPT);

@@ -1,14 +1,16 @@
 //! Routes, quotas and retention as people see them: each value with its source.
 //!
 //! Decision: values and defaults are taken from the configuration as it is serialized, by the names of the file. So a
-//! view cannot differ from the settings that hold. Rejected: a change while the hub runs. The collector reads these
-//! settings once, and the configuration file belongs to the site's administrator, who keeps it under version control.
+//! view cannot differ from the settings that hold.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Config, Role};
+use crate::setting_changes::{InForce, changeable_names};
 
 /// Settings that decide how long data are kept.
 const RETENTION: &[&str] = &[
@@ -57,9 +59,23 @@ pub struct ShownSettings {
     pub routes: Vec<ShownTable>,
     /// Targets of the routes, `[target.NAME]`.
     pub targets: Vec<ShownTable>,
+    /// Names of the settings that administrators can change while the hub runs; `quota.source`, `route` and `target` are
+    /// such lists as a whole.
+    pub changeable: Vec<String>,
+    /// Changes that override the configuration file, by the names of the settings.
+    pub changes: BTreeMap<String, ShownChange>,
 }
 
-/// A setting with its source. It holds from the start of the hub until its end.
+/// A change of a setting while the hub ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShownChange {
+    /// Login of the person who changed it; of the hub's own user, the user's name.
+    pub by: String,
+    /// The time of the change, UTC.
+    pub at: String,
+}
+
+/// A setting with its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShownSetting {
     /// Name in the file, such as `collector.keep_days`.
@@ -68,7 +84,7 @@ pub struct ShownSetting {
     pub value: Value,
     /// The value without a line in the file.
     pub default: Value,
-    /// Line of the file that sets it; null for the default.
+    /// Line of the file that sets it, if no change overrides it; null for the default.
     pub line: Option<usize>,
 }
 
@@ -84,8 +100,8 @@ pub struct ShownTable {
 }
 
 impl ShownSettings {
-    /// Takes the settings from a configuration.
-    pub fn of(config: &Config) -> ShownSettings {
+    /// Takes the settings in force on a hub.
+    pub fn of(configured: &Config, InForce { config, changes }: &InForce) -> ShownSettings {
         // Plain structures always have a JSON.
         let json = |config: &Config| serde_json::to_value(config).unwrap_or_default();
         let (given, usual) = (json(config), json(&Config::default()));
@@ -95,7 +111,7 @@ impl ShownSettings {
                 name: (*name).to_owned(),
                 value: at(&given, name),
                 default: at(&usual, name),
-                line: config.lines.get(*name).copied(),
+                line: config.lines.get(*name).copied().filter(|_| !changes.contains_key(*name)),
             };
             names.iter().map(setting).collect()
         };
@@ -104,7 +120,7 @@ impl ShownSettings {
             let table = |(nth, value): (usize, &Value)| ShownTable {
                 name: name.to_owned(),
                 value: different(value, usual),
-                line: config.lines.get(&format!("{name}[{nth}]")).copied(),
+                line: config.lines.get(&format!("{name}[{nth}]")).copied().filter(|_| !changes.contains_key(name)),
             };
             all.as_array().into_iter().flatten().enumerate().map(table).collect()
         };
@@ -113,7 +129,8 @@ impl ShownSettings {
         let target = |(name, value): (&String, &Value)| {
             let name = format!("target.{name}");
             let inside = format!("{name}.");
-            let lines = config.lines.iter().filter(|(setting, _)| setting.starts_with(&inside));
+            let is_changed = changes.contains_key("target");
+            let lines = config.lines.iter().filter(|(setting, _)| setting.starts_with(&inside) && !is_changed);
             ShownTable { value: different(value, &usual_target), line: lines.map(|(_, line)| *line).min(), name }
         };
         ShownSettings {
@@ -124,6 +141,11 @@ impl ShownSettings {
             sources: list("quota.source", &Value::Null),
             routes: list("route", &usual_route),
             targets: at(&given, "target").as_object().into_iter().flatten().map(target).collect(),
+            changeable: changeable_names(configured).into_iter().map(str::to_owned).collect(),
+            changes: changes
+                .iter()
+                .map(|(name, one)| (name.clone(), ShownChange { by: one.by.clone(), at: one.at.clone() }))
+                .collect(),
         }
     }
 }
@@ -144,7 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::lines::lines_of;
+    use crate::{config::lines::lines_of, setting_changes::Change};
 
     #[test]
     fn settings_have_their_values_and_sources() {
@@ -152,19 +174,30 @@ mod tests {
             [[route]]\nmin_level = \"Error\"\nto = [\"night\"]\n[target.night]\nfile = \"/n.log\"\n";
         let config =
             Config { file: Some("/etc/t.toml".into()), lines: lines_of(text), ..Config::parse(text, Path::new("t")).unwrap() };
-        let shown = ShownSettings::of(&config);
+        let in_force = |config: &Config| InForce { config: config.clone(), changes: BTreeMap::new() };
+        let shown = ShownSettings::of(&config, &in_force(&config));
         let days = &shown.retention[0];
         assert_eq!((&days.value, &days.default, days.line), (&json!(365), &json!(0), Some(2)));
         assert_eq!((shown.file.as_deref(), shown.collects), (Some("/etc/t.toml"), true));
+        assert!(shown.changeable.contains(&"route".to_owned()) && shown.changes.is_empty());
         let [sources, routes, targets] = [&shown.sources[0], &shown.routes[0], &shown.targets[0]];
         assert_eq!((&sources.value, sources.line), (&json!({"names": "CORR/*", "records_per_s": 0}), Some(3)));
         assert_eq!((&routes.value, routes.line), (&json!({"min_level": "Error", "to": ["night"]}), Some(6)));
         assert_eq!((targets.name.as_str(), &targets.value, targets.line), ("target.night", &json!({"file": "/n.log"}), Some(10)));
+
+        // A change is not on a line of the file.
+        let changed = Change { by: "user:zoe".to_owned(), at: "2026-11-30T00:00:00.000".to_owned(), value: json!(0) };
+        let names = ["collector.keep_days", "route"];
+        let changes = names.map(|name| (name.to_owned(), changed.clone())).into();
+        let shown = ShownSettings::of(&config, &InForce { config: config.clone(), changes });
+        assert_eq!((shown.retention[0].line, shown.routes[0].line, shown.targets[0].line), (None, None, Some(10)));
+        assert_eq!(shown.changes["route"].by, "user:zoe");
     }
 
     #[test]
     fn every_shown_setting_exists_and_has_a_default() {
-        let shown = ShownSettings::of(&Config::default());
+        let config = Config::default();
+        let shown = ShownSettings::of(&config, &InForce { config: config.clone(), changes: BTreeMap::new() });
         for one in shown.retention.iter().chain(&shown.quotas) {
             assert!(!one.value.is_null() && one.value == one.default && one.line.is_none(), "{one:?}");
         }

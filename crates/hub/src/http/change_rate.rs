@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, time::Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 /// Maximum number of users that are counted at a time. With a further one, users whose buckets are full are forgotten.
 pub const COUNTED: usize = 4096;
@@ -13,10 +13,21 @@ pub const COUNTED: usize = 4096;
 /// The limit for changes, and the users who have made some.
 #[derive(Debug)]
 pub struct ChangeRate {
+    rate: RwLock<Rate>,
+    users: Mutex<HashMap<String, Bucket>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rate {
     /// Changes a second; 0 for no limit.
     per_second: f64,
     burst: f64,
-    users: Mutex<HashMap<String, Bucket>>,
+}
+
+impl Rate {
+    fn new(per_minute: u32, burst: u32) -> Rate {
+        Rate { per_second: f64::from(per_minute) / 60.0, burst: f64::from(burst.max(1)) }
+    }
 }
 
 /// The changes that a user may still make at a time.
@@ -29,31 +40,37 @@ struct Bucket {
 impl ChangeRate {
     /// Lets each user make `per_minute` changes, and `burst` at once; 0 for no limit.
     pub fn new(per_minute: u32, burst: u32) -> ChangeRate {
-        ChangeRate { per_second: f64::from(per_minute) / 60.0, burst: f64::from(burst.max(1)), users: Mutex::default() }
+        ChangeRate { rate: RwLock::new(Rate::new(per_minute, burst)), users: Mutex::default() }
+    }
+
+    /// Changes the limits. What users have left stays, up to the new burst.
+    pub fn set(&self, per_minute: u32, burst: u32) {
+        *self.rate.write() = Rate::new(per_minute, burst);
     }
 
     /// Takes one change of a user, or returns the number of seconds until the next one.
     pub fn take(&self, user: &str, now: Instant) -> Result<(), u32> {
-        if self.per_second <= 0.0 {
+        let Rate { per_second, burst } = *self.rate.read();
+        if per_second <= 0.0 {
             return Ok(());
         }
         let mut users = self.users.lock();
         let filled = |bucket: &Bucket| {
-            let more = now.saturating_duration_since(bucket.at).as_secs_f64() * self.per_second;
-            (bucket.left + more).min(self.burst)
+            let more = now.saturating_duration_since(bucket.at).as_secs_f64() * per_second;
+            (bucket.left + more).min(burst)
         };
         if users.len() >= COUNTED && !users.contains_key(user) {
-            users.retain(|_, bucket| filled(bucket) < self.burst);
+            users.retain(|_, bucket| filled(bucket) < burst);
             // Nobody is kept out by others who are busy.
             if users.len() >= COUNTED {
                 users.clear();
             }
         }
-        let bucket = users.entry(user.to_owned()).or_insert(Bucket { left: self.burst, at: now });
+        let bucket = users.entry(user.to_owned()).or_insert(Bucket { left: burst, at: now });
         let left = filled(bucket);
         if left < 1.0 {
             *bucket = Bucket { left, at: now };
-            return Err(((1.0 - left) / self.per_second).ceil().max(1.0) as u32);
+            return Err(((1.0 - left) / per_second).ceil().max(1.0) as u32);
         }
         *bucket = Bucket { left: left - 1.0, at: now };
         Ok(())
@@ -77,6 +94,8 @@ mod tests {
         assert_eq!(ChangeRate::new(1, 1).take("zoe", now), Ok(()));
         let slow = ChangeRate::new(1, 1);
         assert_eq!([slow.take("zoe", now), slow.take("zoe", now)], [Ok(()), Err(60)]);
+        slow.set(60, 3);
+        assert_eq!(slow.take("zoe", now + Duration::from_secs(1)), Ok(()), "a changed limit holds for known users");
         let none = ChangeRate::new(0, 1);
         assert!((0..1000).all(|_| none.take("zoe", now).is_ok()));
         for user in 0..2 * COUNTED {

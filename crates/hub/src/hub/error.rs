@@ -9,7 +9,7 @@ use tampu_tango::BridgeError;
 
 use crate::{
     book::BookError, collecting::CollectingError, config::ConfigError, inputs::InputError, private::PrivateError,
-    rules::file::PolicyError,
+    rules::file::PolicyError, setting_changes::ChangeError,
 };
 
 /// Errors of starting a hub.
@@ -18,6 +18,9 @@ pub enum HubError {
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The changed settings are invalid.
+    #[error(transparent)]
+    Settings(#[from] ChangeError),
     /// The access rules deny something that the configuration needs.
     #[error(transparent)]
     Denied(#[from] Denied),

@@ -8,6 +8,7 @@ use crate::{
     config::{Config, Role},
     private,
     rules::Rules,
+    setting_changes::SettingChanges,
     topic_keeper,
 };
 
@@ -27,6 +28,10 @@ pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     if let Some(directory) = config.policy_file().parent().filter(|_| config.access.policy.is_none() && has(Role::Book)) {
         let _ = fs::create_dir_all(directory);
     }
+    if let Some(directory) = config.settings_file().parent().filter(|_| config.access.change_settings && has(Role::Book)) {
+        let _ = fs::create_dir_all(directory);
+    }
+    SettingChanges::open(config)?;
     if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
         check_data(&config.domain_data())?;
     }

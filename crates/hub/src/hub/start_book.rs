@@ -11,23 +11,25 @@ use crate::{
     api::OnBus,
     book::{self, Book},
     certificates::Https,
-    config::{Config, Role, shown::ShownSettings},
+    config::{Config, Role},
     rules::Rules,
+    setting_changes::SettingChanges,
 };
 
 /// Starts the logbook. With the default configuration, a hub whose logbook cannot start runs without it, and logs the
 /// reason.
 pub(super) fn start_book_if_possible(
     config: &Config,
+    changes: &Option<Arc<SettingChanges>>,
     https: Https,
     client: &Settings,
     logger: &Logger,
     rules: &Arc<Rules>,
     bus: OnBus,
 ) -> Result<Option<Book>, HubError> {
-    match start_book(config, https, client, logger, rules, bus) {
+    match start_book(config, changes, https, client, logger, rules, bus) {
         Ok(book) => Ok(Some(book)),
-        Err(HubError::Book(error)) if is_book_optional(config) => {
+        Err(HubError::Book(error)) if is_book_optional(changes.as_ref().map_or(config, |changes| changes.configured())) => {
             alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
             Ok(None)
         }
@@ -43,6 +45,7 @@ pub fn is_book_optional(config: &Config) -> bool {
 
 pub(super) fn start_book(
     config: &Config,
+    changes: &Option<Arc<SettingChanges>>,
     https: Https,
     client: &Settings,
     logger: &Logger,
@@ -51,7 +54,10 @@ pub(super) fn start_book(
 ) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
-        hub_settings: ShownSettings::of(config),
+        changes: match changes {
+            Some(changes) => changes.clone(),
+            None => Arc::new(SettingChanges::open(config)?),
+        },
         mail: config.mail.host.is_some().then(|| (&config.mail, config.mail_dir())),
         domain: config.domain.as_str(),
         directory: config.book_dir(),

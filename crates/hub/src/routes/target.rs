@@ -119,6 +119,14 @@ impl Target {
         self.shared.news.notify_one();
     }
 
+    /// Ends the target, and returns its name and the number of records that were lost by this end.
+    pub fn finish(self) -> (String, u64) {
+        let (name, shared) = (self.name.clone(), self.shared.clone());
+        let before = shared.lost.load(Ordering::Relaxed);
+        drop(self);
+        (name, shared.lost.load(Ordering::Relaxed) - before)
+    }
+
     pub fn report(&self) -> TargetReport {
         let queue = self.shared.lock();
         TargetReport {
@@ -138,6 +146,8 @@ impl Drop for Target {
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
         }
+        let left: u64 = self.shared.lock().bundles.drain(..).map(|bundle| bundle.ends.len() as u64).sum();
+        self.shared.lost.fetch_add(left, Ordering::Relaxed);
     }
 }
 
@@ -176,6 +186,8 @@ fn run(shared: &Shared, out: &mut dyn Out) {
                 shared.news.wait_for(&mut queue, left);
             }
             if queue.closing.is_some_and(|until| until <= Instant::now()) || queue.closing.is_some() && written == 0 {
+                let left = (writing.bundle.ends.len() - writing.from) as u64;
+                shared.lost.fetch_add(left, Ordering::Relaxed);
                 return;
             }
         }

@@ -19,10 +19,18 @@ pub struct Allow {
 }
 
 /// The section `[access]` of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessSettings {
     /// The policy file; by default `policy.toml` in the domain's data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PathBuf>,
+    /// True if administrators can change retention, quotas and routes while the hub runs.
+    pub change_settings: bool,
+}
+
+impl Default for AccessSettings {
+    fn default() -> AccessSettings {
+        AccessSettings { policy: None, change_settings: true }
+    }
 }

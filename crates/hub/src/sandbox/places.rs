@@ -129,6 +129,9 @@ impl Places {
         if config.access.policy.is_none() {
             self.write.push(directory_of(&config.policy_file()));
         }
+        if config.access.change_settings {
+            self.write.push(directory_of(&config.settings_file()));
+        }
         self.read.extend(book.postgres.as_deref().map(files_of).unwrap_or_default());
         // With a database, it has attachments on their way there.
         self.write.push(config.book_dir());

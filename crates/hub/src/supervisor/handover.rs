@@ -35,6 +35,7 @@ use crate::{
     config::{Config, lines::SettingLines},
     part::HubPart,
     reread::{ChangingSettings, OwnFiles},
+    setting_changes::SettingChanges,
 };
 
 /// Time limit of an answer.
@@ -83,6 +84,13 @@ impl Handover {
     pub fn config(&self) -> Config {
         let (log_flags, file, lines) = (self.log_flags.clone(), self.file.clone(), self.lines.clone());
         Config { log_flags, file, lines, ..self.config.clone() }
+    }
+
+    /// Takes the quotas in force. A confined role that divides them cannot read the file of changed settings.
+    pub(super) fn take_quotas(&mut self) {
+        if let Ok(changes) = SettingChanges::open(&self.config()) {
+            self.config.quota.clone_from(&changes.in_force().config.quota);
+        }
     }
 
     pub(super) fn config_mut(&mut self) -> &mut Config {

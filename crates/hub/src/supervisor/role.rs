@@ -252,6 +252,9 @@ impl RoleKeeper {
         drop(command);
         let _reaper = Reaper(self.shared.clone());
         let mut handover = self.means.handover.clone();
+        if handover.part == HubPart::Inputs {
+            handover.take_quotas();
+        }
         if let Some((cgroup, memory)) = &self.means.cgroup {
             match cgroup.hold(part, pid, *memory) {
                 Ok(()) => handover.in_cgroup = true,

@@ -68,6 +68,10 @@ fn every_route_of_the_console_does_what_the_document_says() {
     let settings = get("/settings").json();
     assert_eq!((&settings["collects"], &settings["retention"][0]["name"]), (&json!(true), &json!("collector.keep_days")));
 
+    let changed = all.ask(&owner, "PUT", "/settings/collector.keep_days", Some(json!({ "value": 40 }))).json();
+    assert_eq!((&changed["retention"][0]["value"], changed["changes"]["collector.keep_days"].is_object()), (&json!(40), true));
+    assert_eq!(all.ask(&owner, "DELETE", "/settings/collector.keep_days", None).json()["changes"], json!({}));
+
     let used = all.used.into_inner();
     let missing: Vec<_> = routes().filter(|route| is_of_console(route.path)).map(|route| route.id).collect();
     let missing: Vec<_> = missing.into_iter().filter(|id| !used.contains(id)).collect();
@@ -89,6 +93,8 @@ fn settings_are_shown_to_administrators_with_the_lines_that_set_them() {
     assert_eq!((&bytes["value"], &bytes["line"]), (&json!(2.5), &json!(5)));
     assert_eq!(setting("quotas", "book.site_gb")["line"], json!(null));
     assert_eq!((&shown["file"], &shown["collects"]), (&json!("/etc/tampu.toml"), &json!(false)));
+    let changeable = shown["changeable"].as_array().unwrap();
+    assert!(changeable.contains(&json!("book.user_gb")) && !changeable.contains(&json!("route")), "no collector: {changeable:?}");
     site.user(json!({ "login": "zoe" })).get("/settings").is(403);
     site.anybody().get("/settings").is(401);
 }
@@ -206,4 +212,33 @@ fn without_a_collector_the_log_is_unavailable() {
     let said = site.owner().get("/log/status").is(503);
     assert_eq!(said.problem(), "unanswered");
     assert!(said.json()["way_out"].as_str().unwrap().contains("collector"), "{}", said.json());
+}
+
+#[test]
+fn administrators_change_settings_that_hold_at_once_and_after_a_restart() {
+    let mut site = Site::with_collector();
+    let owner = site.owner();
+    let set = |site: &Site, name: &str, value: serde_json::Value| {
+        site.owner().put(&format!("/settings/{name}"), json!({ "value": value }))
+    };
+    let problem = set(&site, "collector.keep_days", json!(3));
+    assert!(problem.is(422).json()["detail"].as_str().unwrap().contains("keep_at_least_days"));
+    assert!(set(&site, "collector.commit_ms", json!(3)).is(404).json()["type"].as_str().unwrap().ends_with("no-setting"));
+    assert!(owner.delete("/settings/route").is(404).json()["type"].as_str().unwrap().ends_with("no-change"));
+    set(&site, "book.user_gb", json!(0.000_001)).is(200);
+    assert_eq!(owner.get("/usage").json()["quota"]["user"], 1000);
+    // The routes begin to work while the hub runs, and the file of the target is where the hub keeps them.
+    set(&site, "target", json!({ "audit": { "format": "json" } })).is(200);
+    set(&site, "route", json!([{ "logger": ["audit"], "to": ["audit"] }])).is(200);
+    let file = site.directory().join("log/routes/audit.log");
+    until("a record of the new route", || {
+        set(&site, "collector.keep_days", json!(50)).is(200);
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if text.contains("/settings/collector.keep_days") { Ok(()) } else { Err(text) }
+    });
+    site.restart(|_| {});
+    let shown = site.owner().get("/settings").json();
+    assert_eq!(shown["retention"][0]["value"], 50);
+    assert_eq!(shown["changes"].as_object().unwrap().len(), 4);
+    assert_eq!(shown["routes"][0]["value"], json!({ "logger": ["audit"], "to": ["audit"] }));
 }

@@ -5,7 +5,7 @@ use std::io::{Read, repeat};
 use serde_json::json;
 use tampu_hub::book::settings::BookSettings;
 
-use crate::site::Site;
+use crate::site::{PASSWORD, Site};
 
 #[test]
 fn a_file_is_given_out_in_parts_and_never_as_a_page_of_ours() {
@@ -152,4 +152,27 @@ fn a_draft_keeps_its_files_for_its_owner() {
     zoe.delete(&format!("/drafts/{number}")).is(204);
     let with = json!({ "text": "x", "attachments": [{ "name": "b", "sha": other }] });
     zoe.post("/books/Shift/entries", with).is(201);
+}
+
+#[test]
+fn files_of_drafts_outlive_the_hub() {
+    let mut site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let upload = |bytes: &[u8]| zoe.send("POST", "/uploads", bytes).is(201).json()["sha"].clone();
+    let (plot, alone) = (upload(b"a plot"), upload(b"without a draft"));
+    let files = json!([{ "name": "plot.png", "sha": plot }]);
+    zoe.post("/drafts", json!({ "book": "Shift", "text": "half", "attachments": files })).is(201);
+    let secret = zoe.post("/tokens", json!({ "comment": "again", "password": PASSWORD })).is(201).json()["secret"].clone();
+    site.restart(|_| {});
+    let zoe = site.anybody().with("authorization", &format!("Bearer {}", secret.as_str().unwrap()));
+    let draft = zoe.get("/drafts").is(200).json()[0].clone();
+    assert_eq!((&draft["attachments"][0]["size"], draft.get("missing")), (&json!(6), None), "{draft}");
+    let with = |sha: &serde_json::Value| json!({ "text": "whole", "attachments": [{ "name": "plot.png", "sha": sha }] });
+    zoe.post("/books/Shift/entries", with(&alone)).is(422);
+    let id = zoe.post("/books/Shift/entries", with(&plot)).is(201).json()["id"].clone();
+    assert_eq!(zoe.get(&format!("/books/Shift/entries/{id}/attachments/0")).is(200).bytes, b"a plot");
+    // The entry has the file, and nothing waits for it.
+    let left = std::fs::read_dir(site.directory().join("book/drafts")).unwrap().flatten();
+    assert_eq!(left.flat_map(|of| std::fs::read_dir(of.path()).unwrap()).count(), 0);
 }

@@ -62,6 +62,8 @@ struct Store {
     asked: HashMap<(Incarnation, u32), (Instant, Result<(), Denied>)>,
     /// Consumption of each source, compared with its quota.
     meters: Meters,
+    /// Number of the quotas' changes that the meters know.
+    quota_changes: u64,
     /// Dropped packets that are not yet logged.
     ledger: Ledger,
     /// Refused messages in the name of other hosts' processes that are logged, and the time of the last record.
@@ -124,8 +126,10 @@ impl Intake {
 
 impl Store {
     fn new(shared: Arc<CollectorShared>, router: Option<Arc<dyn Router>>) -> Store {
+        let quotas = (**shared.quotas.read()).clone();
         Store {
-            meters: Meters::new(shared.options.quotas.clone()),
+            meters: Meters::new(quotas),
+            quota_changes: 0,
             shared,
             waiting: VecDeque::new(),
             router,
@@ -139,6 +143,21 @@ impl Store {
 
     fn is_stopping(&self) -> bool {
         self.shared.stopping.load(Ordering::Acquire)
+    }
+
+    /// Uses the quotas in force, if they have changed.
+    fn follow_quotas(&mut self) {
+        let changes = self.shared.quota_changes.load(Ordering::Acquire);
+        if changes != self.quota_changes {
+            self.quota_changes = changes;
+            let quotas = self.shared.quotas.read().clone();
+            self.meters.set((*quotas).clone());
+        }
+    }
+
+    /// Returns true if records go elsewhere too.
+    fn has_routes(&self) -> bool {
+        self.router.as_ref().is_some_and(|router| !router.is_idle())
     }
 
     /// Takes a sample; returns whether the archive has its content in memory.
@@ -190,6 +209,7 @@ impl Store {
             sent: sample.sent,
             received: Some(sample.received),
         };
+        self.follow_quotas();
         if let Err(over) = self.meters.admit(&packet) {
             let records = record_count(&bytes);
             self.shared.status.over_quota(&stream.source, records);
@@ -223,7 +243,7 @@ impl Store {
         self.meters.charge(&packet, records, bytes.len() as u64);
         self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
         self.note_losses(&stream.source, &stream.topic, &bytes, &appended);
-        if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
+        if let (true, Some(kept), true) = (self.has_routes(), kept, appended.records > 0) {
             self.to_route.push_back((appended.ticket, kept.to_vec()));
         }
         if let (Some(router), Some(sifted)) = (&self.router, sifted) {
@@ -289,6 +309,7 @@ impl Store {
         }
         let (incarnation, stream) = (header.incarnation, header.stream);
         let packet = Packet { source, incarnation, stream, topic, sent: header.sent, received: None };
+        self.follow_quotas();
         if let Err(over) = self.meters.admit(&packet) {
             self.shared.status.over_quota(source, u64::from(*records));
             self.ledger.add(source, over.to_string(), u64::from(*records), bytes.len() as u64);
@@ -312,7 +333,7 @@ impl Store {
         self.meters.charge(&packet, appended.records, if appended.records > 0 { bytes.len() as u64 } else { 0 });
         self.shared.status.spooled(source, header.incarnation, &appended, bytes.len() as u64, spooled.received);
         self.note_losses(source, topic, bytes, &appended);
-        if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
+        if let (true, Some(kept), true) = (self.has_routes(), kept, appended.records > 0) {
             self.to_route.push_back((appended.ticket, kept.to_vec()));
         }
         if let (Some(router), Some(sifted)) = (&self.router, sifted) {
@@ -497,7 +518,7 @@ impl Store {
     /// Keeps a record of the collector's own, and with it where a stream stands.
     fn tell(&mut self, record: LogRecord, advances: Option<StreamOffset>) -> Option<Appended> {
         let (appended, packet) = self.with_own_arrival(&record, advances, |arrival| {
-            let packet = self.router.as_ref().map(|_| arrival.samples.concat());
+            let packet = self.has_routes().then(|| arrival.samples.concat());
             self.append(arrival).ok().flatten().zip(Some(packet))
         })??;
         if let Some(packet) = packet {

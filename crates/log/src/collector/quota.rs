@@ -187,6 +187,7 @@ impl Budget {
 }
 
 struct Meter {
+    source: SourceName,
     quota: Quota,
     spans: BTreeMap<(i64, Share), Used>,
     budgets: BTreeMap<Share, Budget>,
@@ -249,6 +250,14 @@ impl Meters {
         Meters { quotas, of: HashMap::new() }
     }
 
+    /// Changes the quotas of all sources. What they have sent stays counted.
+    pub(super) fn set(&mut self, quotas: Quotas) {
+        for meter in self.of.values_mut() {
+            meter.quota = quotas.of(&meter.source);
+        }
+        self.quotas = quotas;
+    }
+
     /// Counts a packet, or returns the limit that it exceeds.
     pub(super) fn admit(&mut self, packet: &Packet<'_>) -> Result<(), Over> {
         match Share::of(packet.topic) {
@@ -274,6 +283,7 @@ impl Meters {
     fn meter(&mut self, source: &SourceName) -> &mut Meter {
         let quotas = &self.quotas;
         self.of.entry(source.as_str().to_lowercase()).or_insert_with(|| Meter {
+            source: source.clone(),
             quota: quotas.of(source),
             spans: BTreeMap::new(),
             budgets: BTreeMap::new(),
@@ -375,6 +385,22 @@ mod tests {
         assert_eq!(send(800_000, Some(900_000)), Err(Over::Records(10)));
         // What a spool has kept is counted by the time of sending alone.
         assert_eq!(send(900_000, None), Ok(()));
+    }
+
+    #[test]
+    fn changed_quotas_hold_for_known_sources_and_what_was_sent_stays_counted() {
+        let mut meters = meters(r#"{"records_per_s": 1}"#);
+        let (source, info) = (name("CORR/1"), topic("log/info"));
+        let packet = Packet { source: &source, incarnation: life(1), stream: 0, topic: &info, sent: Time(0), received: None };
+        assert_eq!(meters.admit(&packet), Ok(()));
+        meters.charge(&packet, 10, 100);
+        assert_eq!(meters.admit(&packet), Err(Over::Records(1)));
+        meters.set(quotas(r#"{"records_per_s": 1, "source": [{"names": "corr/*", "records_per_s": 2}]}"#));
+        assert_eq!(meters.admit(&packet), Ok(()));
+        meters.charge(&packet, 10, 100);
+        assert_eq!(meters.admit(&packet), Err(Over::Records(2)));
+        meters.set(quotas(r#"{"records_per_s": 0}"#));
+        assert_eq!(meters.admit(&packet), Ok(()));
     }
 
     #[test]

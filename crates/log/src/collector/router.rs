@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 
 /// Leads records elsewhere.
 pub trait Router: Send + Sync + std::fmt::Debug {
+    /// Returns true while no record goes anywhere through it. Then packets are not copied for it.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
     /// Removes the records from a packet that must not be kept; `None` if no record remains.
     fn sift(&self, packet: &[u8]) -> Option<Sifted>;
 

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use parking_lot::RwLock;
 use tampu_archive::Archive;
 use tampu_bus::{
     Participant,
@@ -15,6 +16,7 @@ use tampu_types::{SourceName, TopicName};
 use super::{
     latency::Latency,
     options::CollectorOptions,
+    quota::Quotas,
     rejected::Rejected,
     spooled::Spooled,
     status::{self, Status},
@@ -25,6 +27,9 @@ pub(super) struct CollectorShared {
     pub(super) participant: Participant,
     pub(super) archive: Arc<dyn Archive>,
     pub(super) options: CollectorOptions,
+    /// The quotas in force, and the number of their changes. They begin as in the options.
+    pub(super) quotas: RwLock<Arc<Quotas>>,
+    pub(super) quota_changes: AtomicU64,
     pub(super) status: Status,
     pub(super) rejected: Rejected,
     pub(super) latency: Latency,
@@ -51,6 +56,8 @@ impl CollectorShared {
         let options = CollectorOptions { access: options.access.bound_to(&participant), ..options };
         Arc::new(CollectorShared {
             rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
+            quotas: RwLock::new(Arc::new(options.quotas.clone())),
+            quota_changes: AtomicU64::new(0),
             status: Status::default(),
             latency: Latency::default(),
             spooled: Spooled::default(),

@@ -1,6 +1,6 @@
-//! The access rules of a hub.
+//! The access rules and the changeable settings of a hub.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Client, Result, address::encoded};
 
@@ -18,6 +18,21 @@ impl Client {
     /// Removes the rule that begins at a line of the policy file.
     pub fn drop_rule(&self, line: usize) -> Result<()> {
         self.call("DELETE", &format!("/access/rules/{line}"), None, &[]).map(drop)
+    }
+
+    /// Retention, quotas and routes, as `GET /settings` returns them.
+    pub fn settings(&self) -> Result<Value> {
+        self.get("/settings")
+    }
+
+    /// Changes a setting, and returns all.
+    pub fn change_setting(&self, name: &str, value: &Value) -> Result<Value> {
+        self.call("PUT", &format!("/settings/{}", encoded(name)), Some(&json!({ "value": value })), &[])
+    }
+
+    /// Takes the change of a setting back, and returns all.
+    pub fn reset_setting(&self, name: &str) -> Result<Value> {
+        self.call("DELETE", &format!("/settings/{}", encoded(name)), None, &[])
     }
 
     /// Explains a decision about an action, as `GET /access/explain` returns it.
