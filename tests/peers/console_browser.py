@@ -514,6 +514,8 @@ def proxied(browser, port):
         check(f"no faults below a path: {console.faults}", console.faults == [])
         console.page.get_by_role("link", name="ELOG pages").click()
         expect(console.page).to_have_url(re.compile("/observatory/elog/"))
+        console.page.goto(f"{console.site}logbook")
+        expect(console.page).to_have_url(f"{console.site}book")
         console.context.close()
 
 

@@ -45,6 +45,9 @@ const HASHED: &str = "assets/";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; \
     form-action 'self'; frame-ancestors 'self'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
 
+/// The name by which the console leads to ELOG's pages, whatever their prefix is.
+const ELOG: &str = "elog-pages";
+
 /// The console as a service: everything that no other service has.
 pub struct Console {
     /// The path of ELOG's pages, such as `/elog`.
@@ -58,7 +61,7 @@ impl Console {
         if name == "logbook" && query.is_none() {
             return redirect("./book");
         }
-        if path == self.elog_prefix || name == "logbook" {
+        if path == self.elog_prefix || name == "logbook" || name == ELOG {
             let query = query.map(|query| format!("?{query}")).unwrap_or_default();
             return redirect(&format!(".{}/{query}", self.elog_prefix));
         }
@@ -171,7 +174,9 @@ mod tests {
             assert_eq!(get(path, &[]).status(), StatusCode::NOT_FOUND, "{path}");
         }
         assert_eq!(header_of(&get("/logbook", &[]), &header::LOCATION), "./book");
-        assert_eq!(header_of(&get("/elog", &[]), &header::LOCATION), "./elog/");
+        for path in ["/elog", "/elog-pages"] {
+            assert_eq!(header_of(&get(path, &[]), &header::LOCATION), "./elog/", "{path}");
+        }
     }
 
     #[test]
