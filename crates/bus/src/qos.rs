@@ -92,8 +92,9 @@ pub enum Hold {
     Bounded,
     /// Up to `max_wait` at every write. This is for the collector, whose losses are permanent.
     Full,
-    /// As in full, for a substitute of such a reader: a spool. It gets only the streams of its own host, under keys of their
-    /// own, so that no other host sends it anything. Each begins where the acknowledgements of full holders end, so the spool never stores a sample that is stored already.
+    /// As in full, for a substitute of such a reader: a spool. It gets only the streams of its own host, under keys of
+    /// their own, so that no other host sends it anything. Each begins where the acknowledgements of full holders end, so
+    /// the spool never stores a sample that is stored already.
     Interim,
 }
 

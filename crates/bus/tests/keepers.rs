@@ -1,8 +1,17 @@
 //! The position up to which a writer's samples are on a disk, with collectors and their substitutes.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use tampu_bus::{Ack, Event, Hold, Participant, Qos, QosTable, Reader, ReaderQos, TypeTag, engine::memory::MemoryNet};
+use tampu_bus::{
+    Ack, Event, Hold, Participant, Qos, QosTable, Reader, ReaderQos, TypeTag,
+    engine::{
+        Class,
+        memory::{Kind, MemoryNet},
+    },
+};
 use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 /// Takes the waiting samples and acknowledges them; returns their number.
@@ -109,5 +118,37 @@ fn a_substitute_is_sent_the_samples_of_its_own_host_alone() {
         assert_eq!(other.stats().batches, 0, "nothing of another host came here");
         assert_eq!(own.stats().refetches + far.stats().refetches, 0, "nothing had to be asked for");
         assert_eq!(writer.stats().shared > 0, shares_memory, "the spool reads it in shared memory, although the viewer cannot");
+    }
+}
+
+#[test]
+fn urgent_samples_are_urgent_on_their_way_to_a_substitute() {
+    let net = MemoryNet::new(1);
+    let domain = Domain::new("d").unwrap();
+    let join =
+        |name| Participant::on(net.engine("host"), domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap();
+    let (antenna, spool) = (join("DV01"), join("spool"));
+    let qos = ReaderQos { ack: Ack::Manual, hold: Hold::Interim, ..ReaderQos::default() };
+    let mut substitute = spool.reader(&TopicFilter::new("log/*").unwrap(), &PartitionFilter::All, qos).unwrap();
+    let classes: Arc<Mutex<Vec<Class>>> = Arc::default();
+    let seen = classes.clone();
+    net.lose_if(Some(Arc::new(move |passing| {
+        if let (Kind::Message(class), true) = (passing.kind, passing.key.starts_with("tampu/d/h/")) {
+            seen.lock().unwrap().push(class);
+        }
+        false
+    })));
+    for (topic, urgent, class) in [("log/info", false, Class::Control), ("log/error", true, Class::UrgentUndeclared)] {
+        let topic = TopicName::new(topic).unwrap();
+        let writer = antenna.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos { urgent, ..Qos::default() }).unwrap();
+        net.advance(Duration::from_millis(10));
+        for _ in 0..3 {
+            writer.write(b"record").unwrap();
+            writer.flush(Duration::ZERO);
+            net.advance(Duration::from_millis(50));
+        }
+        assert_eq!(take_all(&mut substitute), 3);
+        let classes = std::mem::take(&mut *classes.lock().unwrap());
+        assert!(!classes.is_empty() && classes.iter().all(|of| *of == class), "{topic}: {classes:?}");
     }
 }

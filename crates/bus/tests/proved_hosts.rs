@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use tampu_bus::{
-    Event, Participant, Qos, QosTable, Reader, ReaderQos, ReaderState, TypeTag, Writer,
+    Event, Hold, Participant, Qos, QosTable, Reader, ReaderQos, ReaderState, TypeTag, Writer,
     access::{Effect, Policy, Principal, Rule, Who, publish_policy},
     clock::Gate,
     connect::{Encryption, Key, Lan, Node, NodeSettings, Settings},
@@ -482,4 +482,32 @@ fn a_process_with_a_certificate_joins_a_hub_elsewhere_under_its_name() {
     until("it is matched", || readers(&writer) > 0);
     write(&writer, 0..50);
     assert_eq!(read(&mut reader, 0..50), [Some("far".to_owned())]);
+}
+
+#[test]
+fn the_spool_of_a_host_hears_its_processes_that_come_over_the_network() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let spool = hub.role("spool");
+    let qos = ReaderQos { hold: Hold::Interim, ..ReaderQos::default() };
+    let mut kept = spool.reader(&TopicFilter::new("log/*").unwrap(), &PartitionFilter::All, qos).unwrap();
+    let encryption = site.settings("hub").1;
+    let lan = Some(Lan { key: key(), direct: None, encryption });
+    let elsewhere = Settings::isolated(site.directory.path().join("another user")).in_domain(domain());
+    let settings = Settings { hub: Some(hub.address().parse().unwrap()), lan, ..elsewhere };
+    let program = Participant::open(settings, SourceName::new("program").unwrap()).unwrap();
+    for (topic, urgent) in [("log/info", false), ("log/error", true)] {
+        let topic = TopicName::new(topic).unwrap();
+        let writer = program.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos { urgent, ..Qos::default() }).unwrap();
+        until("the spool is matched", || readers(&writer) > 0);
+        // The first one may come before the spool knows the stream.
+        write(&writer, 0..1);
+        assert_eq!(read(&mut kept, 0..1), [Some("hub".to_owned())]);
+        let asked = kept.stats().refetches;
+        for number in 1..50 {
+            write(&writer, number..number + 1);
+            read(&mut kept, number..number + 1);
+        }
+        assert_eq!(kept.stats().refetches, asked, "{topic}: the samples come by themselves");
+    }
 }

@@ -54,8 +54,23 @@ pub enum Class {
     Data,
     /// Samples that must not wait behind others (immediate records); same guarantees.
     Urgent,
-    /// Acknowledgements and heartbeats: same priority as data, or heartbeats overtake samples and gaps look real.
+    /// Acknowledgements and heartbeats: same priority as data, or heartbeats overtake samples and gaps look real. Few go to
+    /// one key, so an engine keeps nothing about it.
     Control,
+    /// Samples as urgent as those of [`Class::Urgent`], to a key about which an engine keeps nothing.
+    UrgentUndeclared,
+}
+
+impl Class {
+    /// Reports if its messages may overtake those of other classes.
+    pub fn is_urgent(self) -> bool {
+        matches!(self, Class::Urgent | Class::UrgentUndeclared)
+    }
+
+    /// Reports if an engine declares the key of its outlets.
+    pub fn is_declared(self) -> bool {
+        matches!(self, Class::Data | Class::Urgent)
+    }
 }
 
 /// Declared limits of an engine.

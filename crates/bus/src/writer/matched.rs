@@ -79,9 +79,9 @@ impl Matched {
         self.card.reliable && self.state == ReaderState::Live
     }
 
-    /// Reports if it finds batches by the announcements in shared memory.
+    /// Reports if it finds batches by the announcements in shared memory. One that has lost its mapping no longer does.
     pub fn follows(&self) -> bool {
-        self.attached && self.watch.is_some()
+        self.attached && self.watch.is_some() && !self.needs_copies
     }
 
     /// Reports if it has answered that it can map shared memory of its host.

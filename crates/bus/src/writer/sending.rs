@@ -245,7 +245,8 @@ impl Stream {
     fn send_within(&self, bytes: Bytes) -> bool {
         let outlet = self.within.get().or_else(|| {
             let key = self.links.keys.data_within(self.links.incarnation.boot, &self.topic, &self.partition);
-            let made = self.links.engine.outlet(&key, Class::Control).ok()?;
+            let class = if self.qos.urgent { Class::UrgentUndeclared } else { Class::Control };
+            let made = self.links.engine.outlet(&key, class).ok()?;
             // Only the thread that holds the outbox comes here.
             Some(self.within.get_or_init(|| made))
         });

@@ -29,7 +29,7 @@ struct Pair {
 
 /// Index of a message's queue: an urgent one does not wait for others.
 fn queue(kind: Kind) -> usize {
-    usize::from(kind != Kind::Message(Class::Urgent))
+    usize::from(!matches!(kind, Kind::Message(class) if class.is_urgent()))
 }
 
 /// Fate of a message: arrivals, or the reason of its loss.
@@ -131,7 +131,7 @@ impl Links {
 fn stream_state(kind: Kind) -> usize {
     match kind {
         Kind::Message(Class::Data | Class::Control) => 0,
-        Kind::Message(Class::Urgent) => 1,
+        Kind::Message(Class::Urgent | Class::UrgentUndeclared) => 1,
         Kind::Question | Kind::Answer => 2,
     }
 }

@@ -7,7 +7,8 @@
 //! | key | from the link of host H | to the link of host H |
 //! |-|-|-|
 //! | `d/HOST/TOPIC/..` | HOST is H, and H may write TOPIC | H may read TOPIC |
-//! | `g/..`, `h/..` | nothing | nothing |
+//! | `g/..` | nothing | nothing |
+//! | `h/HOST/BOOT/TOPIC/..` | HOST is H and this host, and H may write TOPIC | nothing |
 //! | `c/HOST/TO/..` | HOST is H | TO is H |
 //! | questions `q/HOST/..`, `s/HOST/..` | HOST is H | all |
 //! | answerers and answers `q/HOST/OWNER/..` | OWNER is H | all |
@@ -139,6 +140,10 @@ impl Gate {
             rules.add("deny", "ingress", &["put"], denied);
         } else {
             rules.add_topics("ingress", &["put"], &format!("d/{host}"), &passage.write);
+            // Processes of this host may come over the network; the spool of its node reads these.
+            if host == self.own.chunk() {
+                rules.add_topics("ingress", &["put"], &format!("h/{host}/*"), &passage.write);
+            }
             rules.add("allow", "ingress", &["put"], [format!("c/{host}/**")]);
             rules.add("allow", "ingress", &["query"], [format!("s/{host}/**")]);
             rules.add_topics("ingress", &["query"], &format!("q/{host}/*/*"), &passage.read);
@@ -230,6 +235,24 @@ mod tests {
         assert!(!from("put", "h/mast/00000001/log/info/.") && !from("put", "h/hub/00000001/log/info/."));
         assert!(!passes(&gate, "host0", "egress", "put", "tampu/lab/h/hub/00000001/log/info/."));
         assert!(passes(&gate, "host0", "egress", "put", "tampu/lab/c/hub/mast/1-2-3"));
+    }
+
+    #[test]
+    fn samples_for_readers_of_this_host_alone_come_from_its_own_processes() {
+        let gate = |own: &str| {
+            let write = TopicRights { denied: vec!["log/debug".to_owned()], ..TopicRights::default() };
+            let passage = Passage { write, ..Passage::default() };
+            Gate { own: HostName::new(own), ..gate(passage) }
+        };
+        let (own, other) = (gate("PC-7"), gate("hub"));
+        let from = |gate, key: &str| passes(gate, "host0", "ingress", "put", &format!("tampu/lab/{key}"));
+        assert!(from(&own, "h/pc_2d7/00000001/log/info/."), "a process of this host that came over the network");
+        assert!(!from(&own, "h/pc_2d7/00000001/log/debug/."), "it may not write this topic");
+        assert!(!from(&own, "h/mast/00000001/log/info/.") && !from(&own, "g/pc_2d7/00000001/0/log/info/."));
+        assert!(!from(&other, "h/pc_2d7/00000001/log/info/.") && !from(&other, "h/hub/00000001/log/info/."));
+        for gate in [&own, &other] {
+            assert!(!passes(gate, "host0", "egress", "put", "tampu/lab/h/pc_2d7/00000001/log/info/."));
+        }
     }
 
     #[test]

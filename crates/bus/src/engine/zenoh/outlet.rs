@@ -60,7 +60,7 @@ fn precedence(class: Class) -> (Priority, bool) {
     match class {
         // Heartbeats have the priority of samples: with one of their own they overtook them, and gaps looked real.
         Class::Data | Class::Control => (Priority::Data, false),
-        Class::Urgent => (Priority::DataHigh, true),
+        Class::Urgent | Class::UrgentUndeclared => (Priority::DataHigh, true),
     }
 }
 
@@ -92,7 +92,7 @@ impl Outlet for ZenohOutlet {
 
 const CLOSED: &str = "the engine is closed";
 
-/// Outlet for control messages to one process, which declares nothing.
+/// Outlet that declares nothing: for control messages to one process, and for samples to readers of the own host alone.
 pub(super) struct UndeclaredOutlet {
     pub core: Weak<Core>,
     pub key: KeyExpr<'static>,

@@ -147,7 +147,7 @@ impl Engine for ZenohEngine {
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
-        if class == Class::Control {
+        if !class.is_declared() {
             return Ok(Box::new(outlet::UndeclaredOutlet { core: Arc::downgrade(&self.core), key: pattern(key)?, class }));
         }
         let publication = Arc::new(outlet::Publication::new(pattern(key)?, class));

@@ -273,27 +273,53 @@ mod tests {
     use tampu_types::{PartitionFilter, TopicFilter};
 
     use super::*;
-    use crate::{qos::Qos, wire::batch::tests::header};
+    use crate::{
+        qos::Qos,
+        shared::{ProgressPage, whose},
+        wire::batch::tests::header,
+    };
 
     fn of_host(boot: u32) -> Incarnation {
         Incarnation { boot, pid: 1, start: 1 }
+    }
+
+    fn card(boot: u32, reader: u32, hold: Hold, direct: bool) -> ReaderInfo {
+        let (incarnation, source) = (of_host(boot), "b".to_owned());
+        let (topics, partitions) = (TopicFilter::new("**").unwrap(), PartitionFilter::All);
+        ReaderInfo { incarnation, reader, source, topics, partitions, reliable: true, hold, direct }
+    }
+
+    #[test]
+    fn a_reader_that_has_lost_its_mapping_is_sent_batches_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("progress");
+        let page = ProgressPage::create(path.clone()).unwrap();
+        let mut outbox = Outbox::new(Qos::default(), 60_000, header(), 0);
+        let boot = outbox.header.incarnation.boot;
+        let mark = |reader| Mark { reader, attached: true, ..Mark::default() };
+        let mut slots = Vec::new();
+        for (reader, hold) in [(1, Hold::Interim), (2, Hold::Bounded)] {
+            let whose = whose(outbox.header.incarnation, reader);
+            let slot = page.slot(whose).unwrap();
+            outbox.match_reader(card(boot, reader, hold, false), Start::Now);
+            outbox.acknowledge(of_host(boot), &mark(reader));
+            outbox.watch(of_host(boot), reader, Watch::open(&path, slot.number, whose).unwrap());
+            slots.push(slot);
+        }
+        assert!(outbox.shares_memory() && outbox.ways(true) == Ways::default(), "both find the batches in shared memory");
+        assert_eq!(outbox.ways(false), Ways { by_node: true, within: true, by_link: false });
+        outbox.acknowledge(of_host(boot), &Mark { needs_copies: true, ..mark(2) });
+        assert!(!outbox.shares_memory() && outbox.shares_memory_with_substitute());
+        assert_eq!(outbox.ways(true), Ways { by_node: true, within: false, by_link: false }, "the viewer finds none there");
+        outbox.acknowledge(of_host(boot), &Mark { needs_copies: true, ..mark(1) });
+        assert_eq!(outbox.ways(true), Ways { by_node: true, within: true, by_link: false });
     }
 
     #[test]
     fn a_group_takes_batches_for_several_hosts_that_it_reaches_all() {
         let mut outbox = Outbox::new(Qos::default(), 60_000, header(), 0);
         let add = |outbox: &mut Outbox, boot: u32, reader: u32, grouped: bool, linked: bool| {
-            let card = ReaderInfo {
-                incarnation: of_host(boot),
-                reader,
-                source: "b".to_owned(),
-                topics: TopicFilter::new("**").unwrap(),
-                partitions: PartitionFilter::All,
-                reliable: true,
-                hold: Hold::Bounded,
-                direct: linked,
-            };
-            outbox.match_reader(card, Start::Now);
+            outbox.match_reader(card(boot, reader, Hold::Bounded, linked), Start::Now);
             outbox.acknowledge(of_host(boot), &Mark { reader, grouped, linked, ..Mark::default() });
         };
         add(&mut outbox, 1, 1, true, false);
