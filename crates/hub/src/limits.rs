@@ -23,9 +23,6 @@ const LEAST_MEMORY: u64 = 256 << 20;
 const OOM_SCORE: &str = "500";
 /// Nice value of an exposed role: beside a role with 0, each of its threads gets a third of the time.
 const NICE: i32 = 5;
-/// Nice value of the node, where the system allows it: beside a program with 0, each of its threads gets nine tenths of the
-/// time. Messages of a whole host pass through it, and a node without time for 1.6 s loses its links to other hosts.
-const NICE_OF_NODE: i32 = -10;
 /// Smallest number of open files of a role.
 const LEAST_FILES: u64 = 64;
 
@@ -204,14 +201,10 @@ pub fn apply(limits: RoleLimits, in_cgroup: bool) -> String {
 }
 
 /// Puts this process behind the other roles, if it is exposed: the kernel ends it first when the host has no memory
-/// left, and gives it less of a busy processor. The node gets more of it than other programs, if it may: as root, or with
-/// `LimitNICE` of systemd.
+/// left, and gives it less of a busy processor.
 ///
 /// Called before the process has further threads, because each thread has a nice value of its own.
-pub fn take_rank(part: HubPart) {
-    if part == HubPart::Node {
-        let _ = rustix::process::nice(NICE_OF_NODE);
-    }
+pub fn stand_behind(part: HubPart) {
     if part.is_exposed() {
         // Without the file the kernel chooses by size.
         let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);

@@ -63,7 +63,7 @@ impl Running {
         let fatal = |text: String| StartFailure { text, usage: false, optional: false };
         crate::private::set(private::umask(&config));
         let mut remarks = vec![limits::apply(config.limits.of(handover.part), handover.in_cgroup)];
-        limits::take_rank(handover.part);
+        limits::stand_behind(handover.part);
         let confinement = sandbox::apply(&config, handover.part).map_err(|why| fatal(why.to_string()))?;
         remarks.extend(confinement.as_ref().map(|held| held.remark.clone()));
         let interrupt = Interrupt::install().map_err(|failure| fatal(failure.text().unwrap_or_default().to_owned()))?;
