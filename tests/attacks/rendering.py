@@ -34,7 +34,7 @@ def main():
         site.begin()
         site.make_book()
         site.make_user("zoe")
-        # Eight entries are answered at a time. Long texts share 160 MiB, until they are sent.
+        # Eight entries are answered at a time. Answers that are made of long texts share 160 MiB, and so do those that are sent.
         for name, load, extra in [("entries dear to render", loads.render_bombs, 500), ("large pictures", loads.picture_bombs, 300)]:
             with loads.under(load, site, chance):
                 until("the load is prepared", lambda: getattr(site, "bombs" if load == loads.render_bombs else "gallery", None), 120)

@@ -20,6 +20,7 @@
 
 pub mod address;
 pub mod admission;
+pub mod answers;
 pub mod auth;
 pub mod body;
 pub mod change_rate;

@@ -313,14 +313,25 @@ fn post(call: &mut Call<'_>) -> Result<Answer, Problem> {
     revised(StatusCode::CREATED, at, 0)
 }
 
+/// Rejects a request for a long text while other answers have all room.
+fn no_room() -> Problem {
+    let detail = "other answers with long texts are being made, and there is no memory for more";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).help("try again")
+}
+
 fn get(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let with_html = call.flag("html")?;
     let entry = readable(call)?;
+    if !with_html {
+        call.api.rendered.hold(&entry, call.stop).map_err(|Unfinished| no_room())?;
+    }
     let html = with_html.then(|| {
         let link = link_in(&entry.at.book);
-        let stop = call.stop.within(Duration::from_millis(call.api.settings.search_ms));
-        let render = || render::html_until(entry.content.encoding, &entry.content.text, &link, &stop);
-        let html = call.api.rendered.html(&entry, "", &stop, render);
+        let render = || {
+            let stop = call.stop.within(Duration::from_millis(call.api.settings.search_ms));
+            render::html_until(entry.content.encoding, &entry.content.text, &link, &stop)
+        };
+        let html = call.api.rendered.html(&entry, "", call.stop, render);
         html.map_or_else(|Unfinished| NOT_RENDERED.to_owned(), Arc::unwrap_or_clone)
     });
     if call.head.method == Method::GET {

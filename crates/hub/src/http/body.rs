@@ -18,7 +18,7 @@ use bytes::{Buf, Bytes};
 use http::{StatusCode, header, request::Parts};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tampu_logbook::{
-    render::room::{self, Held},
+    render::room,
     search::cost::{SearchCosts, collected},
 };
 use tampu_workers::Stop;
@@ -208,14 +208,9 @@ impl ResponseBody {
         ResponseBody::Pieces(Box::new(pieces.map(|piece| piece.map(Bytes::from))), None)
     }
 
-    /// Makes a response, and collects its searches. A whole body holds the room of the texts that it shows until it is sent.
+    /// Makes a response within the room for its texts, and collects its searches.
     pub fn made(make: impl FnOnce() -> http::Response<ResponseBody>) -> (http::Response<ResponseBody>, SearchCosts) {
-        let ((response, searches), held) = room::collected(|| collected(make));
-        let response = response.map(|body| match body {
-            ResponseBody::Whole(bytes) => ResponseBody::Whole(holding(bytes, held)),
-            other => other,
-        });
-        (response, searches)
+        room::collected(|| collected(make))
     }
 
     /// Returns its length in bytes, if that is known.
@@ -298,23 +293,6 @@ struct MadePiece {
     searches: SearchCosts,
 }
 
-/// Bytes that hold the room of what they show until they are sent.
-struct Roomy {
-    bytes: Bytes,
-    _held: Held,
-}
-
-impl AsRef<[u8]> for Roomy {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// Returns the same bytes, which hold room until they are dropped.
-fn holding(bytes: Bytes, held: Held) -> Bytes {
-    if held.is_empty() { bytes } else { Bytes::from_owner(Roomy { bytes, _held: held }) }
-}
-
 /// The next piece, or an error.
 type Making = Pin<Box<dyn Future<Output = io::Result<MadePiece>> + Send>>;
 
@@ -344,8 +322,8 @@ async fn make(mut pieces: Pieces, turns: Option<PieceTurns>) -> io::Result<MadeP
     let Some(turns) = turns else { return Err(failed()) };
     let permit = turns.admission.next(turns.kind, turns.from).await.map_err(|_| failed())?;
     let made = in_permit(permit, move || {
-        let ((piece, searches), held) = room::collected(|| collected(|| pieces.next()));
-        MadePiece { piece: piece.map(|piece| piece.map(|bytes| holding(bytes, held))), rest: pieces, searches }
+        let (piece, searches) = room::collected(|| collected(|| pieces.next()));
+        MadePiece { piece, rest: pieces, searches }
     });
     let made = made.await.map_err(|_| failed());
     if let Some(begun) = turns.in_steps {

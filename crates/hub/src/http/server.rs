@@ -29,7 +29,8 @@ use tokio::{
 };
 
 use super::{
-    admission::{AdmissionControl, QueueReport, WORKERS, WorkKind, in_permit},
+    admission::{AdmissionControl, Busy, QueueReport, WORKERS, WorkKind, in_permit},
+    answers::AnswerRoom,
     body::{HttpRequest, PieceTurns, RequestBody, ResponseBody, SentBody, StopOnDrop, collect, is_small},
     client_address::Proxies,
     connections::{Connection, Connections},
@@ -136,6 +137,7 @@ struct Shared {
     /// The header `Strict-Transport-Security`, if it is sent.
     hsts: Option<HeaderValue>,
     admission: Arc<AdmissionControl>,
+    answers: Arc<AnswerRoom>,
     proxies: Proxies,
     limits: Limits,
     observer: Option<Arc<dyn ExchangeObserver>>,
@@ -159,6 +161,7 @@ impl Server {
         let (stopping, stopped) = watch::channel(false);
         let connections = Connections::new(limits.connections, limits.connections_of_one, proxies.clone());
         let admission = Arc::new(AdmissionControl::new(limits.wait));
+        let answers = Arc::<AnswerRoom>::default();
         let mut addresses = Vec::new();
         for Listener { socket, service, certificate, hsts_days } in listeners {
             socket.set_nonblocking(true)?;
@@ -169,8 +172,9 @@ impl Server {
             drop(entered);
             let seconds = u64::from(hsts_days) * 86_400;
             let hsts = HeaderValue::from_str(&format!("max-age={seconds}")).ok().filter(|_| seconds > 0 && certificate.is_some());
-            let (admission, proxies, observer) = (admission.clone(), proxies.clone(), observer.clone());
-            let shared = Arc::new(Shared { service, certificate, hsts, admission, proxies, limits, observer });
+            let (admission, answers) = (admission.clone(), answers.clone());
+            let (proxies, observer) = (proxies.clone(), observer.clone());
+            let shared = Arc::new(Shared { service, certificate, hsts, admission, answers, proxies, limits, observer });
             first.spawn(accept(listener, threads.clone(), shared, connections.clone(), stopped.clone()));
         }
         Ok(Server { addresses, runtimes, stopping, connections, admission })
@@ -346,10 +350,11 @@ async fn handle(
     shared: &Shared,
     exchange: &mut Option<OpenExchange>,
 ) -> http::Response<SentBody> {
-    let Shared { service, admission, proxies, limits, observer, .. } = shared;
+    let Shared { service, admission, answers, proxies, limits, observer, .. } = shared;
     let begun = Instant::now();
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
+    let is_change = head.method != Method::GET && !is_head;
     let Matched { work, identifies, max_body, reject, identify } = service.clone().find(&head);
     let mut client = proxies.client(&head.headers, ends.from, ends.local);
     client.is_tls |= ends.is_tls;
@@ -429,6 +434,15 @@ async fn handle(
             done = in_permit(permit, || ResponseBody::made(make)).await;
             continue;
         }
+        let body = match body {
+            ResponseBody::Whole(bytes) if !is_head => match answers.hold(bytes.clone(), client.ip, limits.wait).await {
+                Ok(bytes) => ResponseBody::Whole(bytes),
+                // What was done is told.
+                Err(Busy) if is_change => ResponseBody::Whole(bytes),
+                Err(Busy) => return busy(reject, is_head),
+            },
+            other => other,
+        };
         if let Some(length) = body.length()
             && parts.status != StatusCode::NOT_MODIFIED
             && parts.status != StatusCode::NO_CONTENT

@@ -44,7 +44,7 @@ pub enum ClientError {
         /// A description of the difference.
         why: String,
     },
-    /// A draft was saved without files that the hub does not have.
+    /// A draft was saved without files that the hub does not have. Saving it again needs its number, or a second draft is made.
     #[error("draft {number} is saved without the files {}: the hub does not have them; upload them, and save the draft again", .files.join(", "))]
     DraftWithoutFiles {
         /// The number of the draft.

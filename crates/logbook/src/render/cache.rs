@@ -69,6 +69,11 @@ impl RenderCache {
 }
 
 impl RenderCache {
+    /// Waits for room for an answer with an entry's text as it is. The thread's answer holds it.
+    pub fn hold(&self, entry: &Entry, stop: &Stop) -> Result<(), Unfinished> {
+        self.room.take(entry.content.text.len(), stop).map(leave)
+    }
+
     /// Removes all texts.
     pub fn forget_all(&self) {
         *self.state.lock() = State::default();

@@ -39,9 +39,24 @@ pub(super) const BOUNDS: &[Bound] = &[
         "the ones used longest ago are evicted",
     ),
     bound(
-        "memory of answers with texts above 1 MiB, six bytes for each byte of a text, until they are sent",
+        "memory of answers that are made of texts above 1 MiB, fifteen bytes for each byte of a text",
         Constant("logbook/src/render/room.rs", "ROOM", "160 << 20", "160 MiB for each site"),
-        "further ones wait up to 10 s, and then say that the text was not rendered",
+        "further ones wait up to 10 s, and then say that the text was not rendered, or get 503",
+    ),
+    bound(
+        "answers above 1 MiB that are made and not yet sent",
+        Constant("hub/src/http/answers.rs", "ROOM", "160 << 20", "160 MiB"),
+        "further ones wait for 10 s, and then get 503; one longer than this is sent alone",
+    ),
+    bound(
+        "answers above 1 MiB that one address is being sent",
+        Constant("hub/src/http/answers.rs", "ROOM_OF_ONE", "ROOM / 2", "80 MiB"),
+        "further ones wait for 10 s, and then get 503",
+    ),
+    bound(
+        "answers above 1 MiB that wait for memory",
+        Constant("hub/src/http/answers.rs", "WAITING", "64 << 20", "64 MiB"),
+        "further ones get 503 at once",
     ),
     bound("subscribers of searches", Constant("hub/src/api/push.rs", "SUBSCRIBERS", "256", "256"), "503"),
     bound("subscribers of one login", Constant("hub/src/api/push.rs", "OF_ONE", "32", "32"), "503"),
