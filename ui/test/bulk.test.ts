@@ -14,7 +14,7 @@ const running = (flow: object = {}, other: object = {}): Running => ({
   processes: [{ receiver: { stream: "s", source: "ARCHIVE", incarnation: "r", address: "a", refused: 0, flows: [{ ...received, ...other }] } }, { sender: { stream: "s", source: "CORR", incarnation: "c", flows: [{ ...sent, ...flow }] } }],
   unreadable: 0,
 });
-const transferOf = (id: string, more: Partial<Transfer> = {}): Transfer => ({ id, stream: "s", flow: "f", transfer: "1", source: "CORR", incarnation: "c", parameter: "", file: null, size: null, began: "", ended: null, outcome: "under_way", bytes: 0, seconds: 0, bytes_per_s: 0, receivers: 0, lost_bytes: 0, why: [], ...more });
+const transferOf = (id: string, more: Partial<Transfer> = {}): Transfer => ({ id, stream: "s", flow: "f", transfer: "1", source: "CORR", incarnation: "c", parameter: "", file: null, size: null, began: "", ended: null, outcome: "under_way", bytes: 0, seconds: 0, bytes_per_s: 0, receivers: 0, lost_bytes: 0, why: [], host: "", deliveries: [], ...more });
 const found = (flow: object = {}, other: object = {}) => findingsOf(sendingOf(running(flow, other), []), receivingOf(running(flow, other))).map(({ grade, what, who, forWhom }) => `${grade} ${what} ${who} ${forWhom}`);
 
 test("a file under way has a progress", () => {

@@ -42,7 +42,7 @@ test("a value that both changed is for a person to choose", () => {
 
 test("lists have what either added, and not what either removed", () => {
   const file = (name: string, sha: string) => ({ name, size: 1, sha });
-  const link = (target: string) => ({ kind: "run", target });
+  const link = (target: string) => ({ kind: "run" as const, target });
   const base = made({ System: ["A", "B"] }, { links: [link("1"), link("2")], attachments: [file("a", "1"), file("b", "2")] });
   const mine = made({ System: ["B", "C"] }, { links: [link("1"), link("3")], attachments: [file("a", "1"), file("b", "2"), file("plot", "3")] });
   const theirs = made({ System: ["A", "B", "D"] }, { links: [link("2"), link("4")], attachments: [file("b", "2"), file("plot", "4")] });

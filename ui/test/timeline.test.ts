@@ -17,10 +17,14 @@ const range = { from: AT, to: AT + 100n * SECOND };
 const SIZE = { width: 1000, height: 60 };
 
 const time = (seconds: number, rest = 0) => new Date(Number(AT / 1_000_000n) + seconds * 1000).toISOString().replace("000Z", `000${rest.toString().padStart(6, "0")}Z`);
-const reading = (seconds: number, value: unknown, text = String(value), quality = "valid") => ({ time: time(seconds), value, text, quality });
+/** What each row of the API has. */
+const ROW = { name: "a/b/c/d", source: "s", incarnation: "i", sequence: "1", kinds: [] };
+/** What each history has. */
+const WHOLE = { since: time(0), until: time(100), marks_left_out: 0 };
+const reading = (seconds: number, value: unknown, text = String(value), quality = "valid") => ({ ...ROW, time: time(seconds), value, text, quality });
 
 function history(values: ReturnType<typeof reading>[], marks: { time: string; reason: string; value: null; text: string }[] = []): History {
-  const events = [{ name: "a/b/c/d", unit: "K", decimated: false, every_ns: "1000000000", points: [], values, marks, count: values.length, complete: true }];
+  const events = [{ ...WHOLE, name: "a/b/c/d", unit: "K", decimated: false, every_ns: "1000000000", points: [], values, marks: marks.map((mark) => ({ ...ROW, ...mark })), count: values.length, complete: true }];
   return timelineOf({ since: time(0), until: time(100), log: null, events, transfers: [], entries: [], missing: [] }).histories[0] as History;
 }
 
@@ -76,7 +80,7 @@ test("a value holds until the next one, and not beyond a gap", () => {
 
 test("many events are intervals with their least and largest value", () => {
   const points = [{ time: time(10), count: 5, min: 1, max: 9, mean: 4, last: 2, quality: "alarm" }, { time: time(11), count: 1, min: 5, max: 5, mean: 5, last: 5, quality: "valid" }];
-  const events = [{ name: "a/b/c/d", unit: "", decimated: true, every_ns: "1000000000", points, values: [], marks: [], count: 6, complete: true }];
+  const events = [{ ...WHOLE, name: "a/b/c/d", unit: "", decimated: true, every_ns: "1000000000", points, values: [], marks: [], count: 6, complete: true }];
   const [many] = timelineOf({ since: time(0), until: time(100), log: null, events, transfers: [], entries: [], missing: [] } satisfies Answer).histories as [History];
   assert.equal(plotOf(many, range, SIZE, range.to)?.band.match(/M/g)?.length, 2);
   assert.equal(readoutOf(many, AT + 10n * SECOND)?.text, "4 (1…9)");
@@ -104,7 +108,7 @@ test("each level of a bar can be seen", () => {
 });
 
 test("transfers that overlap have rows of their own, and near entries are one sign", () => {
-  const transfer = (id: string) => ({ id, stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: "", ended: null, outcome: "complete", bytes: 1, seconds: 1, bytes_per_s: 1, receivers: 1, lost_bytes: 0, why: [] });
+  const transfer = (id: string) => ({ id, stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: "", ended: null, outcome: "complete", bytes: 1, seconds: 1, bytes_per_s: 1, receivers: 1, lost_bytes: 0, why: [], host: "", deliveries: [] });
   const bars = [{ from: AT, to: AT + 50n * SECOND, transfer: transfer("a") }, { from: AT + 40n * SECOND, transfer: transfer("b") }, { from: AT + 60n * SECOND, to: AT + 70n * SECOND, transfer: transfer("c") }];
   assert.deepEqual(boxesOf(bars, range, 1000, AT + 90n * SECOND, 3).map(({ left, width, row }) => [left, width, row]), [[0, 500, 0], [400, 500, 1], [600, 100, 0]]);
   const entry = (seconds: number) => ({ at: AT + BigInt(seconds) * SECOND, book: "b", id: seconds, by: "", title: "" });
@@ -119,10 +123,10 @@ test("a summary names what is in sight, and runs nothing", () => {
   const name = "a/b/c/<img src=x>|`*_";
   const answer: Answer = {
     since: time(0), until: time(100), missing: [],
-    log: { start: time(0), every_ns: "50000000000", bins: 2, total: 5, levels: { Error: [2, 3] }, complete: true },
-    events: [{ name, unit: "K", decimated: false, every_ns: "1", points: [], values: [reading(10, 4.5, "4.5", "alarm")], marks: [], count: 1, complete: true }],
-    transfers: [{ id: "i.1.s#f", stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: time(5), ended: time(9), outcome: "incomplete", bytes: 1000, seconds: 4, bytes_per_s: 1, receivers: 1, lost_bytes: 500, why: [] }],
-    entries: [{ book: "Shift log", id: 7, date: time(30), by: "zoe", title: "[click](javascript:x)" }],
+    log: { since: time(0), until: time(100), start: time(0), every_ns: "50000000000", bins: 2, total: 5, levels: { Error: [2, 3] }, complete: true },
+    events: [{ ...WHOLE, name, unit: "K", decimated: false, every_ns: "1", points: [], values: [reading(10, 4.5, "4.5", "alarm")], marks: [], count: 1, complete: true }],
+    transfers: [{ id: "i.1.s#f", stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: time(5), ended: time(9), outcome: "incomplete", bytes: 1000, seconds: 4, bytes_per_s: 1, receivers: 1, lost_bytes: 500, why: [], host: "", deliveries: [] }],
+    entries: [{ book: "Shift log", id: 7, date: time(30), by: "zoe", title: "[click](javascript:x)", links: [] }],
   };
   const text = summaryOf(timelineOf(answer), range, AT + 20n * SECOND, "--min-level Error `x`", "http://h/timeline?from=1");
   assert.match(text, /Records: 5 Error/);

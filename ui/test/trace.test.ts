@@ -109,7 +109,7 @@ test("times keep their nanoseconds as far as a number can", () => {
 });
 
 test("rows of the API are readings or marks", () => {
-  const row = { name: "a/b/c/d", source: "s", incarnation: "i", sequence: "12345678901234567890", time: "2026-11-29T16:03:51.500000000Z", value: null, text: "" };
+  const row = { name: "a/b/c/d", source: "s", incarnation: "i", kinds: [], sequence: "12345678901234567890", time: "2026-11-29T16:03:51.500000000Z", value: null, text: "" };
   assert.equal(markOf({ ...row, reason: "source died" })?.kind, "died");
   assert.equal(markOf({ ...row, reason: "update" }), undefined);
   assert.equal(pointOf({ ...row, value: [1, 2] }, 1).value, 2);

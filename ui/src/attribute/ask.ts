@@ -1,4 +1,5 @@
 /** Questions about attributes to the API (`spec/book-api.md`). */
+import type { Replace, Schemas } from "../lib/schemas";
 import { Problem, read } from "../lib/api";
 import { timeText } from "../lib/time";
 import type { Choice } from "./choice";
@@ -10,11 +11,7 @@ import type { Interval, Mark } from "./trace";
 /** Attributes of a page of the API. */
 const PAGE = 5000;
 
-interface AttributeList {
-  attributes: Attribute[];
-  next: string | null;
-  total: number;
-}
+type AttributeList = Replace<Schemas["AttributeList"], { attributes: Attribute[] }>;
 
 /** Loads all attributes, by name; each page is given as soon as it is there. */
 export async function loadDirectory(onPage: (all: Attribute[], total: number) => void, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,6 @@
 /** The attributes of a site: the list of the API, as a tree whose rows are made only where they are open. */
+import type { Replace, Schemas } from "../lib/schemas";
+
 /** Thresholds of events; null is none, a pair is a negative and a positive one. */
 export interface Threshold {
   abs: string | null;
@@ -28,21 +30,7 @@ export interface Config {
   writable: string;
 }
 
-export interface Attribute {
-  name: string;
-  source: string;
-  incarnation: string;
-  type: string;
-  format: "scalar" | "spectrum" | "image";
-  unit: string;
-  label: string;
-  description: string;
-  quality?: string | null;
-  sequence: string;
-  epoch: number;
-  config: Config;
-  taken_by?: string | null;
-}
+export type Attribute = Replace<Schemas["ShownAttribute"], { format: "scalar" | "spectrum" | "image"; config: Config }>;
 
 /** A part of names, or an attribute, in the tree. */
 export interface Node {

@@ -1,54 +1,17 @@
 /** Kept events of the API (`spec/book-api.md`), as traces take them. */
+import type { Replace, Schemas } from "../lib/schemas";
 import type { Nanos } from "../lib/time";
 import type { Interval, Mark, MarkKind, Point, QualityName } from "./trace";
 import { jsonNumber } from "./values";
 
 /** A kept event of the API. */
-export interface KeptEvent {
-  name: string;
-  source: string;
-  incarnation: string;
-  sequence: string;
-  from?: string | null;
-  time: string;
-  reason?: string | null;
-  quality?: QualityName | null;
-  value: unknown;
-  text: string;
-  unit?: string;
-  shape?: [number, number] | null;
-  error?: string | null;
-  note?: string;
-}
+export type KeptEvent = Replace<Schemas["ShownEvent"], { quality?: QualityName | null; shape?: [number, number] | null }>;
 
-export interface HistoryPoint {
-  time: string;
-  count: number;
-  min?: number | null;
-  max?: number | null;
-  mean?: number | null;
-  first?: number | null;
-  last?: number | null;
-  quality: QualityName;
-}
+export type HistoryPoint = Replace<Schemas["HistoryPoint"], { quality: QualityName }>;
 
-export interface AttributeHistory {
-  since: string;
-  until: string;
-  decimated: boolean;
-  every_ns: string;
-  points: HistoryPoint[];
-  values: KeptEvent[];
-  marks: KeptEvent[];
-  count: number;
-  complete: boolean;
-}
+export type AttributeHistory = Replace<Schemas["AttributeHistory"], { points: HistoryPoint[]; values: KeptEvent[]; marks: KeptEvent[] }>;
 
-export interface KeptPage {
-  rows: KeptEvent[];
-  next: string | null;
-  complete: boolean;
-}
+export type KeptPage = Replace<Schemas["KeptPage"], { rows: KeptEvent[] }>;
 
 export interface Joined {
   intervals: Interval[];

@@ -1,5 +1,5 @@
 /** The merge of two changes of one entry, part by part. Nothing is chosen in silence where both changed the same. */
-import type { Content, EntryAttribute } from "./types";
+import type { Content, EntryAttribute, Link } from "./types";
 import { merged } from "./merge";
 
 /** The parts of an entry that a person writes. */
@@ -91,6 +91,6 @@ export function chosen(mine: Parts, theirs: Parts, all: readonly Part[], sides: 
     encoding: (of("encoding")?.[0] as Parts["encoding"] | undefined) ?? theirs.encoding,
     attributes: attributes.filter(({ values }) => values.length > 0),
     attachments: files ? files.map((name) => known.find((file) => fileKey(file) === name)).filter((file) => file !== undefined) : (theirs.attachments ?? []),
-    links: links ? links.map((link) => ({ kind: link.slice(0, link.indexOf(":")), target: link.slice(link.indexOf(":") + 1) })) : (theirs.links ?? []),
+    links: links ? links.map((link) => ({ kind: link.slice(0, link.indexOf(":")) as Link["kind"], target: link.slice(link.indexOf(":") + 1) })) : (theirs.links ?? []),
   };
 }

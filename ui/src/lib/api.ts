@@ -1,5 +1,6 @@
 /** Requests to the hub's REST API (`spec/book-api.md`). */
 import { BASE } from "./address.svelte";
+import type { Schemas } from "./schemas";
 
 /** A refusal of the API, as RFC 9457 has it. */
 export class Problem extends Error {
@@ -16,28 +17,10 @@ export class Problem extends Error {
 }
 
 /** The caller, as the hub knows them. */
-export interface Caller {
-  login: string;
-  full_name: string;
-  admin: boolean;
-  /** The way in which the caller is known: `guest`, `session`, `owner`, ... */
-  by: string;
-  /** The token of forms, which a change by a session's cookie needs. */
-  form?: string;
-}
+export type Caller = Schemas["Whoami"];
 
 /** The rights of the caller beside logbooks. */
-export interface Capabilities {
-  admin: boolean;
-  log: boolean;
-  levels: boolean;
-  set_levels: boolean;
-  event: boolean;
-  history: boolean;
-  bulk: boolean;
-  site: boolean;
-  gateway: boolean;
-}
+export type Capabilities = Schemas["Capabilities"];
 
 let form: string | undefined;
 
@@ -83,7 +66,7 @@ export function capabilities(): Promise<Capabilities> {
 
 export async function whoami(): Promise<Caller> {
   const caller = (await (await request("GET", "whoami")).json()) as Caller;
-  form = caller.form;
+  form = caller.form ?? undefined;
   return caller;
 }
 

@@ -1,4 +1,5 @@
 /** Users, groups, tokens, rights and rules: the types of the logbook's API that the settings show (`spec/book-api.md`). */
+import type { Schemas } from "../lib/schemas";
 import { read, send } from "../lib/api";
 import type { AttributeDef, Right } from "../book/api";
 import { cleaned } from "./fields";
@@ -7,44 +8,13 @@ import type { HubSettings } from "./hub";
 export const RIGHTS: readonly Right[] = ["read", "write", "edit-own", "edit-any", "admin"];
 export const KINDS: readonly AttributeDef["kind"][] = ["text", "options", "multiple", "radio", "boolean", "numeric", "date", "datetime", "userlist", "userlists", "tags"];
 
-export interface User {
-  login: string;
-  full_name: string;
-  email: string;
-  admin: boolean;
-  inactive: boolean;
-  groups: string[];
-  has_password: boolean;
-  /** Directory or provider that knows the user; missing for a user of this hub alone. */
-  method?: string | null;
-}
+export type User = Schemas["User"];
 
-export interface Group {
-  name: string;
-  members: string[];
-}
+export type Group = Schemas["Group"];
 
-export interface Registration {
-  id: string;
-  login: string;
-  full_name: string;
-  email: string;
-  at: string;
-  from: string;
-  taken?: boolean;
-}
+export type Registration = Schemas["Registration"];
 
-export interface Token {
-  id: string;
-  login: string;
-  comment: string;
-  made: string;
-  used?: string | null;
-  expires?: string | null;
-  /** Missing for all of the user's. */
-  books?: string[];
-  may?: Right[];
-}
+export type Token = Schemas["ApiToken"];
 
 export interface BookDef {
   name: string;
@@ -56,37 +26,18 @@ export interface BookDef {
   may: Right[];
 }
 
-export interface Grant {
-  to: string;
-  may: Right[];
-}
+export type Grant = Schemas["Grant"];
 
 /** Rights of a logbook. What this view does not change goes back as it came. */
 export interface Access extends Record<string, unknown> {
   grants: Grant[];
 }
 
-export interface Rule {
-  effect: string;
-  who: string;
-  may: string[];
-  what: string;
-  why?: string | null;
-  /** Line of the rule's file; missing for a rule that cannot be changed here. */
-  line?: number | null;
-  file?: string | null;
-}
+export type Rule = Schemas["RuleView"];
 
-export interface Rules {
-  defaults: string;
-  file: string;
-  rules: Rule[];
-}
+export type Rules = Schemas["PolicyView"];
 
-export interface Usage {
-  quota: { book: number; site: number; user: number };
-  used: { book: string; by: string; bytes: number; files: number }[];
-}
+export type Usage = Schemas["Usage"];
 
 /** A part of an address. */
 const part = encodeURIComponent;

@@ -1,45 +1,20 @@
 /** Settings of the hub as texts: values for people, and lines as they stand in its configuration. */
+import type { Replace, Schemas } from "../lib/schemas";
 import { oneLine } from "../log/display";
 import { SETTINGS_TEXT } from "./text";
 
 const TEXT = SETTINGS_TEXT.hub;
 
 /** A setting of the hub with its source. */
-export interface Setting {
-  name: string;
-  value: unknown;
-  default: unknown;
-  /** Line of the configuration; missing for the default. */
-  line?: number | null;
-}
+export type Setting = Schemas["ShownSetting"];
 
 /** A table of the hub's configuration. */
-export interface SettingTable {
-  name: string;
-  value: Record<string, unknown>;
-  line?: number | null;
-}
+export type SettingTable = Replace<Schemas["ShownTable"], { value: Record<string, unknown> }>;
 
-export interface HubSettings {
-  file?: string | null;
-  /** False if another hub of the site keeps the logs. */
-  collects: boolean;
-  retention: Setting[];
-  quotas: Setting[];
-  sources: SettingTable[];
-  routes: SettingTable[];
-  targets: SettingTable[];
-  /** Names of the settings that can be changed here. */
-  changeable: string[];
-  /** Changes that override the configuration, by the names of the settings. */
-  changes: Record<string, SettingChange>;
-}
+export type HubSettings = Replace<Schemas["ShownSettings"], Record<"sources" | "routes" | "targets", SettingTable[]>>;
 
 /** Who changed a setting while the hub ran, and the time, UTC. */
-export interface SettingChange {
-  by: string;
-  at: string;
-}
+export type SettingChange = Schemas["ShownChange"];
 
 /** The change of a setting or of the list that a table belongs to. */
 export function changeOf({ changes }: Pick<HubSettings, "changes">, name: string): SettingChange | undefined {

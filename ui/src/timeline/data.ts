@@ -1,66 +1,17 @@
 /** The answer of the hub about a range (`/api/v1/timeline`), with times in nanoseconds. */
+import type { Replace, Schemas, Sent } from "../lib/schemas";
 import type { Nanos } from "../lib/time";
 import { LEVELS, optionsOf, parseFilter, type LevelName } from "../log/filter";
 import type { Range } from "./range";
 
 /** A transfer of bulk data, as the API has it. */
-export interface Transfer {
-  id: string;
-  stream: string;
-  flow: string;
-  transfer: string;
-  source: string;
-  incarnation: string;
-  parameter: string;
-  /** Name and size in bytes of the file, if the transfer is one. */
-  file: string | null;
-  size: number | null;
-  began: string;
-  ended: string | null;
-  outcome: string;
-  bytes: number;
-  seconds: number | null;
-  bytes_per_s: number | null;
-  receivers: number;
-  lost_bytes: number;
-  why: string[];
-  host?: string;
-  /** Results for single receivers. */
-  deliveries?: { source: string; address: string; complete: boolean; acknowledged: number; lost_bytes: number; status: string }[];
-}
+export type Transfer = Sent<Schemas["ShownTransfer"], "file" | "size" | "ended" | "seconds" | "bytes_per_s">;
 
 /** An event, as the API has it. */
-export interface Reading {
-  time: string;
-  reason?: string;
-  quality?: string;
-  value: unknown;
-  text: string;
-  unit?: string;
-  error?: string;
-  note?: string;
-}
+export type Reading = Schemas["ShownEvent"];
 
 /** The answer of the API. */
-export interface Answer {
-  since: string;
-  until: string;
-  log: { start: string; every_ns: string; bins: number; total: number; levels: Partial<Record<LevelName, number[]>>; complete: boolean } | null;
-  events: {
-    name: string;
-    unit: string;
-    decimated: boolean;
-    every_ns: string;
-    points: { time: string; count: number; min: number | null; max: number | null; mean: number | null; last: number | null; quality: string }[];
-    values: Reading[];
-    marks: Reading[];
-    count: number;
-    complete: boolean;
-  }[];
-  transfers: Transfer[];
-  entries: { book: string; id: number; date: string; by: string; title: string }[];
-  missing: { lane: string; why: string }[];
-}
+export type Answer = Replace<Schemas["Timeline"], { transfers: Transfer[] }>;
 
 export interface Counts {
   start: Nanos;
@@ -163,7 +114,7 @@ export function timelineOf(answer: Answer): Timeline {
   const { log } = answer;
   const range = { from: nanosOf(answer.since), to: nanosOf(answer.until) };
   const levels = LEVELS.toReversed().flatMap((level) => (log?.levels[level] ? [{ level, counts: log.levels[level] }] : []));
-  const known = (value: number | null) => (value === null ? undefined : value);
+  const known = (value: number | null | undefined) => value ?? undefined;
   return {
     range,
     ...(log ? { log: { start: nanosOf(log.start), every: BigInt(log.every_ns), bins: log.bins, total: log.total, levels, complete: log.complete } } : {}),
