@@ -47,7 +47,7 @@ use crate::{
         auth::Authenticator,
         change_rate::ChangeRate,
         client_address::Proxies,
-        free_space::FreeSpace,
+        free_space::{BoundedBody, FreeSpace},
         mounts::Mounts,
         port_holder::listener_uid,
         route::HttpService,
@@ -145,10 +145,11 @@ fn follow_changes(settings: &SettingChanges, store: &Arc<dyn Store>, changes: &A
 }
 
 /// Starts the account of uploaded files, which has the files of drafts in a directory of the logbook.
-fn start_staging(settings: &BookSettings, directory: &Path, store: &Arc<dyn Store>) -> io::Result<Staging> {
+fn start_staging(settings: &BookSettings, directory: &Path, store: &Arc<dyn Store>, space: &FreeSpace) -> io::Result<Staging> {
     let bytes = settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20);
-    let store = store.clone();
-    Staging::start(bytes, directory.join("drafts"), move |file| store.upload(file, u64::MAX).ok())
+    let (store, space) = (store.clone(), space.clone());
+    let receive = move |file: &mut fs::File| store.upload(&mut BoundedBody::new(file, u64::MAX, &space), u64::MAX).ok();
+    Staging::start(bytes, directory.join("drafts"), receive)
 }
 
 /// Opens a listener; `None` for no address.
@@ -255,7 +256,7 @@ impl Book {
             setting_changes: given.changes.clone(),
             space: of_api,
             // A file that is as long as files may be has room among those that wait.
-            staging: start_staging(settings, &given.directory, &store).map_err(io("its uploads"))?,
+            staging: start_staging(settings, &given.directory, &store, &space).map_err(io("its uploads"))?,
             rendered,
             changes: changes.clone(),
             audit: given.logger.named(AUDIT),

@@ -56,7 +56,10 @@ pub const ROUTES: &[Route] = &[
             check_sender(call)?;
             let sha = Sha::try_from(call.var(0).to_owned()).map_err(|error| Problem::bad("path", error.to_string()))?;
             let gone = || Problem::new(StatusCode::NOT_FOUND, "not-there", "you have uploaded no such file");
-            call.api.staging.take(&call.by(), &sha).map(drop).ok_or_else(gone)?;
+            if !call.api.staging.has(&call.by(), &sha) {
+                return Err(gone());
+            }
+            call.api.staging.done(&call.by(), &sha);
             nothing()
         },
         ..DELETE

@@ -314,7 +314,7 @@ fn post(call: &mut Call<'_>) -> Result<Answer, Problem> {
 }
 
 /// Rejects a request for a long text while other answers have all room.
-fn no_room() -> Problem {
+pub fn no_room() -> Problem {
     let detail = "other answers with long texts are being made, and there is no memory for more";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).help("try again")
 }
@@ -323,7 +323,7 @@ fn get(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let with_html = call.flag("html")?;
     let entry = readable(call)?;
     if !with_html {
-        call.api.rendered.hold(&entry, call.stop).map_err(|Unfinished| no_room())?;
+        call.api.rendered.hold(&entry.content.text, call.stop).map_err(|Unfinished| no_room())?;
     }
     let html = with_html.then(|| {
         let link = link_in(&entry.at.book);
@@ -385,7 +385,10 @@ fn edit_all(call: &mut Call<'_>) -> Result<Answer, Problem> {
         call.ask(Verb::Edit, Resource::Entry(&entry))?;
         let (content, new_files) = said.content(call, Some(&entry.content))?;
         if !new_files.is_empty() {
-            give(call, new_files, |_| Ok(()))?;
+            // They wait for another request.
+            for upload in new_files {
+                let _ = call.api.staging.keep(&call.by(), upload);
+            }
             let problem = Problem::bad("body attachments", format!("entry {id} gets a new file"));
             return Err(problem.help("change one entry to add files to it"));
         }

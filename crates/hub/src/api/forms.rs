@@ -208,6 +208,7 @@ fn preview(call: &mut Call<'_>) -> Result<Answer, Problem> {
     purpose(call, edits, parent)?;
     let content = Content { encoding, text, ..Content::default() };
     content.check().map_err(StoreError::from)?;
+    call.api.rendered.hold(&content.text, call.stop).map_err(|Unfinished| entries::no_room())?;
     let stop = call.stop.within(Duration::from_millis(call.api.settings.search_ms));
     let html = render::html_until(encoding, &content.text, &entries::link_in(call.var(0)), &stop);
     ok(&Rendered { html: html.unwrap_or_else(|Unfinished| NOT_RENDERED.to_owned()) })

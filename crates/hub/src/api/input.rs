@@ -323,12 +323,20 @@ pub fn give<T>(
 ) -> Result<T, Problem> {
     // Without hard links, a rejected file has to be sent again.
     let again: Vec<Upload> = uploads.iter().filter_map(|upload| upload.again().ok()).collect();
-    to(uploads).map_err(|error| {
-        for upload in again {
-            let _ = call.api.staging.keep(&call.by(), upload);
+    let all: Vec<Sha> = uploads.iter().map(|upload| upload.sha().clone()).collect();
+    let (staging, sender) = (&call.api.staging, call.by());
+    match to(uploads) {
+        Ok(done) => {
+            all.iter().for_each(|sha| staging.done(&sender, sha));
+            Ok(done)
         }
-        error.into()
-    })
+        Err(error) => {
+            for upload in again {
+                let _ = staging.keep(&sender, upload);
+            }
+            Err(error.into())
+        }
+    }
 }
 
 impl ContentIn {

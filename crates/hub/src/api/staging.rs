@@ -187,13 +187,27 @@ impl Staging {
 
     /// Keeps a file for a draft, and returns its size; `None` if no file of this sender waits.
     pub fn hold(&self, sender: &str, sha: &Sha) -> Option<u64> {
-        let mut all = fresh(&self.files);
-        let waiting = all.get_mut(&(sender.to_owned(), sha.clone()))?;
-        if let (None, Some(upload)) = (&waiting.kept, &waiting.upload) {
+        let key = (sender.to_owned(), sha.clone());
+        let unnamed = {
+            let mut all = fresh(&self.files);
+            let waiting = all.get_mut(&key)?;
+            waiting.wait(KEPT_FOR_DRAFT);
+            if waiting.kept.is_none() { waiting.upload.as_ref().and_then(|upload| upload.again().ok()) } else { None }
+        };
+        // A large file takes long to reach the disk; other senders do not wait for that.
+        let linked = unnamed.and_then(|upload| {
             let directory = self.directory.join(name_of(sender));
             let path = directory.join(sha.as_str());
-            let linked = fs::create_dir_all(&directory).and_then(|()| upload.link_as(&path));
-            waiting.kept = linked.is_ok().then_some(path);
+            fs::create_dir_all(&directory).and_then(|()| upload.link_as(&path)).ok().map(|()| path)
+        });
+        let mut all = fresh(&self.files);
+        let Some(waiting) = all.get_mut(&key) else {
+            // Meanwhile an entry took it.
+            linked.iter().for_each(|path| drop(fs::remove_file(path)));
+            return None;
+        };
+        if linked.is_some() {
+            waiting.kept = linked;
         }
         waiting.wait(KEPT_FOR_DRAFT);
         Some(waiting.size)
@@ -209,16 +223,35 @@ impl Staging {
         }
     }
 
-    /// Removes a file and returns it.
+    /// Returns a file. One of a draft stays until it is [`Staging::done`], because an entry may not come of it.
     pub fn take(&self, sender: &str, sha: &Sha) -> Option<Upload> {
-        let mut waiting = fresh(&self.files).remove(&(sender.to_owned(), sha.clone()))?;
-        let received = || {
-            let mut file = waiting.kept.as_ref().and_then(|path| File::open(path).ok())?;
-            (self.receive)(&mut file).filter(|upload| upload.sha() == sha)
+        let key = (sender.to_owned(), sha.clone());
+        let kept = {
+            let mut all = fresh(&self.files);
+            let waiting = all.get_mut(&key)?;
+            match (&waiting.kept, waiting.upload.take()) {
+                (None, upload) => {
+                    all.remove(&key);
+                    return upload;
+                }
+                (Some(_), Some(upload)) => return Some(upload),
+                (Some(path), None) => path.clone(),
+            }
         };
-        let upload = waiting.upload.take().or_else(received);
-        waiting.forget();
-        upload
+        // Its bytes are read without the lock. If they cannot be read, as on a full disk, the file stays for later.
+        let upload = File::open(kept).ok().and_then(|mut file| (self.receive)(&mut file))?;
+        if upload.sha() == sha {
+            return Some(upload);
+        }
+        self.done(sender, sha);
+        None
+    }
+
+    /// Forgets a file that was taken: an entry has it, or nobody wants it.
+    pub fn done(&self, sender: &str, sha: &Sha) {
+        if let Some(mut waiting) = fresh(&self.files).remove(&(sender.to_owned(), sha.clone())) {
+            waiting.forget();
+        }
     }
 
     /// Returns true if a file of this sender waits.
@@ -265,9 +298,33 @@ mod tests {
         let again = started(100, directory.path());
         let left = again.files.lock()[&("zoe".to_owned(), sha(1))].until.duration_since(Instant::now());
         assert!(left <= KEPT, "{left:?}");
+        // A disk without room loses nothing.
+        assert!(again.take("zoe", &sha(1)).is_none() && again.has("zoe", &sha(1)));
+        assert!(of_zoe.join(sha(1).as_str()).exists());
+    }
+
+    #[test]
+    fn a_file_of_a_draft_stays_until_an_entry_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
+        let of_zoe = directory.path().join(name_of("zoe"));
+        fs::create_dir_all(&of_zoe).unwrap();
+        for n in [1, 2] {
+            fs::write(of_zoe.join(sha(n).as_str()), b"bytes").unwrap();
+        }
+        // Whatever is read, its bytes are those of file 1.
+        let receive = move |_: &mut File| Some(Upload::elsewhere(sha(1), 5));
+        let staging = Staging::start(100, directory.path().to_owned(), receive).unwrap();
+        // An entry that was refused gives it back, and it may be taken again.
+        let taken = staging.take("zoe", &sha(1)).unwrap();
+        assert!(staging.has("zoe", &sha(1)) && of_zoe.join(sha(1).as_str()).exists());
+        staging.keep("zoe", taken).unwrap();
+        assert!(staging.take("zoe", &sha(1)).is_some());
+        staging.done("zoe", &sha(1));
+        assert!(!staging.has("zoe", &sha(1)) && !of_zoe.join(sha(1).as_str()).exists());
         // Bytes that are not those of the name are no file of the draft.
-        assert!(again.take("zoe", &sha(1)).is_none());
-        assert!(!of_zoe.join(sha(1).as_str()).exists());
+        assert!(staging.take("zoe", &sha(2)).is_none());
+        assert!(!staging.has("zoe", &sha(2)) && !of_zoe.join(sha(2).as_str()).exists());
     }
 
     #[test]

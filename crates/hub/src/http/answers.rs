@@ -21,6 +21,8 @@ pub const ROOM: usize = 160 << 20;
 pub const ROOM_OF_ONE: usize = ROOM / 2;
 /// Bytes of answers that wait for room; one answer may be longer.
 pub const WAITING: usize = 64 << 20;
+/// Bytes of answers to one client that wait for room; one answer may be longer.
+pub const WAITING_OF_ONE: usize = WAITING / 2;
 
 /// The room of one server.
 #[derive(Debug, Default)]
@@ -31,22 +33,44 @@ pub struct AnswerRoom {
 
 #[derive(Debug, Default)]
 struct Taken {
+    sent: Share,
+    waiting: Share,
+}
+
+/// Bytes of all clients and of each.
+#[derive(Debug, Default)]
+struct Share {
     all: usize,
-    waiting: usize,
     of: HashMap<IpAddr, usize>,
 }
 
-impl Taken {
+impl Share {
     /// Takes room for an answer to a client, if there is some.
-    fn take(&mut self, bytes: usize, client: IpAddr) -> bool {
+    fn take(&mut self, bytes: usize, client: IpAddr, most: usize, of_one: usize) -> bool {
         let own = self.of.get(&client).copied().unwrap_or_default();
         let fits = |taken: usize, most: usize| taken == 0 || taken.saturating_add(bytes) <= most;
-        let may = fits(self.all, ROOM) && fits(own, ROOM_OF_ONE);
+        let may = fits(self.all, most) && fits(own, of_one);
         if may {
             self.all += bytes;
             self.of.insert(client, own + bytes);
         }
         may
+    }
+
+    fn give_back(&mut self, bytes: usize, client: IpAddr) {
+        self.all -= bytes;
+        let left = self.of.get(&client).map_or(0, |own| own - bytes);
+        if left == 0 {
+            self.of.remove(&client);
+        } else {
+            self.of.insert(client, left);
+        }
+    }
+}
+
+impl Taken {
+    fn take(&mut self, bytes: usize, client: IpAddr) -> bool {
+        self.sent.take(bytes, client, ROOM, ROOM_OF_ONE)
     }
 }
 
@@ -65,25 +89,17 @@ impl AsRef<[u8]> for Roomy {
 
 impl Drop for Roomy {
     fn drop(&mut self) {
-        let mut taken = self.room.taken.lock();
-        taken.all -= self.bytes.len();
-        let left = taken.of.get(&self.client).map_or(0, |own| own - self.bytes.len());
-        if left == 0 {
-            taken.of.remove(&self.client);
-        } else {
-            taken.of.insert(self.client, left);
-        }
-        drop(taken);
+        self.room.taken.lock().sent.give_back(self.bytes.len(), self.client);
         self.room.freed.notify_waiters();
     }
 }
 
 /// Bytes that wait.
-struct Waiting<'a>(&'a AnswerRoom, usize);
+struct Waiting<'a>(&'a AnswerRoom, usize, IpAddr);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.taken.lock().waiting -= self.1;
+        self.0.taken.lock().waiting.give_back(self.1, self.2);
     }
 }
 
@@ -94,24 +110,28 @@ impl AnswerRoom {
             return Ok(bytes);
         }
         let client = client_network(from);
-        let _waiting = {
+        let waiting = {
             let mut taken = self.taken.lock();
-            if taken.waiting > 0 && taken.waiting.saturating_add(bytes.len()) > WAITING {
+            if taken.take(bytes.len(), client) {
+                None
+            } else if taken.waiting.take(bytes.len(), client, WAITING, WAITING_OF_ONE) {
+                Some(Waiting(self, bytes.len(), client))
+            } else {
                 return Err(Busy);
             }
-            taken.waiting += bytes.len();
-            Waiting(self, bytes.len())
         };
-        let take = async {
-            loop {
-                let freed = self.freed.notified();
-                if self.taken.lock().take(bytes.len(), client) {
-                    return;
+        if waiting.is_some() {
+            let take = async {
+                loop {
+                    let freed = self.freed.notified();
+                    if self.taken.lock().take(bytes.len(), client) {
+                        return;
+                    }
+                    freed.await;
                 }
-                freed.await;
-            }
-        };
-        timeout(within, take).await.map_err(|_| Busy)?;
+            };
+            timeout(within, take).await.map_err(|_| Busy)?;
+        }
         Ok(Bytes::from_owner(Roomy { bytes, client, room: self.clone() }))
     }
 }
@@ -149,7 +169,7 @@ mod tests {
         drop(part);
         assert!(hold(&room, SHORT + 1, client(1)).is_ok());
         drop(second);
-        assert!(room.taken.lock().of.is_empty());
+        assert!(room.taken.lock().sent.of.is_empty());
     }
 
     #[test]
@@ -159,7 +179,7 @@ mod tests {
         assert_eq!(hold(&room, SHORT + 1, client(1)), Err(Busy));
         drop(long);
         let taken = room.taken.lock();
-        assert_eq!((taken.all, taken.waiting), (0, 0));
+        assert_eq!((taken.sent.all, taken.waiting.all), (0, 0));
     }
 
     #[test]
@@ -169,17 +189,20 @@ mod tests {
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let within = Duration::from_secs(60);
-            let waits = room.hold(vec![0; WAITING].into(), client(1), within);
+            let waits = room.hold(vec![0; WAITING_OF_ONE].into(), client(1), within);
+            let waits_too = room.hold(vec![0; WAITING_OF_ONE].into(), client(3), within);
             let refused = async {
                 // After the first poll of the one that waits.
                 tokio::task::yield_now().await;
                 let refused = room.hold(vec![0; SHORT + 1].into(), client(2), within).await;
                 drop(held);
-                refused
+                // There is room, although others have not taken theirs yet.
+                let taken = room.hold(vec![0; SHORT + 1].into(), client(2), within).await;
+                (refused, taken.is_ok())
             };
-            let (waited, refused) = tokio::join!(waits, refused);
-            assert!(waited.is_ok());
-            assert_eq!(refused, Err(Busy));
+            let (first, second, refused) = tokio::join!(waits, waits_too, refused);
+            assert!(first.is_ok() && second.is_ok());
+            assert_eq!(refused, (Err(Busy), true));
         });
     }
 }

@@ -354,7 +354,6 @@ async fn handle(
     let begun = Instant::now();
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
-    let is_change = head.method != Method::GET && !is_head;
     let Matched { work, identifies, max_body, reject, identify } = service.clone().find(&head);
     let mut client = proxies.client(&head.headers, ends.from, ends.local);
     client.is_tls |= ends.is_tls;
@@ -438,7 +437,7 @@ async fn handle(
             ResponseBody::Whole(bytes) if !is_head => match answers.hold(bytes.clone(), client.ip, limits.wait).await {
                 Ok(bytes) => ResponseBody::Whole(bytes),
                 // What was done is told.
-                Err(Busy) if is_change => ResponseBody::Whole(bytes),
+                Err(Busy) if matches!(work, WorkKind::Change | WorkKind::Login) => ResponseBody::Whole(bytes),
                 Err(Busy) => return busy(reject, is_head),
             },
             other => other,

@@ -69,9 +69,9 @@ impl RenderCache {
 }
 
 impl RenderCache {
-    /// Waits for room for an answer with an entry's text as it is. The thread's answer holds it.
-    pub fn hold(&self, entry: &Entry, stop: &Stop) -> Result<(), Unfinished> {
-        self.room.take(entry.content.text.len(), stop).map(leave)
+    /// Waits for room for an answer with a text that is not rendered here. The thread's answer holds it.
+    pub fn hold(&self, text: &str, stop: &Stop) -> Result<(), Unfinished> {
+        self.room.take(text.len(), stop).map(leave)
     }
 
     /// Removes all texts.

@@ -58,6 +58,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         Constant("hub/src/http/answers.rs", "WAITING", "64 << 20", "64 MiB"),
         "further ones get 503 at once",
     ),
+    bound(
+        "answers above 1 MiB to one address that wait for memory",
+        Constant("hub/src/http/answers.rs", "WAITING_OF_ONE", "WAITING / 2", "32 MiB"),
+        "further ones get 503 at once",
+    ),
     bound("subscribers of searches", Constant("hub/src/api/push.rs", "SUBSCRIBERS", "256", "256"), "503"),
     bound("subscribers of one login", Constant("hub/src/api/push.rs", "OF_ONE", "32", "32"), "503"),
     bound(
