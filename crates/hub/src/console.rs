@@ -58,7 +58,7 @@ impl Console {
     fn answer(&self, path: &str, query: Option<&str>, headers: &HeaderMap) -> http::Response<ResponseBody> {
         let Some(name) = path.strip_prefix('/') else { return missing(path, &self.elog_prefix) };
         // A browser gets the console's own view. Bookmarks and programs of ELOG ask with a query.
-        if name == "logbook" && query.is_none() {
+        if name == "logbook" && query.is_none() && path != self.elog_prefix {
             return redirect("./book");
         }
         if path == self.elog_prefix || name == "logbook" || name == ELOG {
@@ -176,6 +176,11 @@ mod tests {
         assert_eq!(header_of(&get("/logbook", &[]), &header::LOCATION), "./book");
         for path in ["/elog", "/elog-pages"] {
             assert_eq!(header_of(&get(path, &[]), &header::LOCATION), "./elog/", "{path}");
+        }
+        let elog = Console { elog_prefix: "/logbook".to_owned() };
+        for path in ["/logbook", "/elog-pages"] {
+            let answer = elog.answer(path, None, &HeaderMap::new());
+            assert_eq!(header_of(&answer, &header::LOCATION), "./logbook/", "{path}");
         }
     }
 

@@ -32,6 +32,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tampu_log::{
     Logger,
     collector::router::{Sifted, TargetReport},
@@ -77,61 +78,91 @@ pub(crate) struct Routes {
     /// Missing until they are started; packets wait meanwhile.
     targets: Option<Arc<Vec<Target>>>,
     packets: Option<Sender<Vec<u8>>>,
+    /// The packets that wait. The worker holds it.
+    taken: Arc<Mutex<Receiver<Vec<u8>>>>,
     waiting: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
+    /// The target reports at the last log message.
+    told: Arc<Mutex<Vec<TargetReport>>>,
     worker: Option<JoinHandle<()>>,
 }
 
-/// Routes that are not started, and the packets that wait for them.
-type PreparedRoutes = (Routes, Receiver<Vec<u8>>);
+/// The end of a target, or of the rules.
+#[derive(Debug)]
+struct Ended {
+    /// The last report.
+    report: TargetReport,
+    /// Number of lost records that no log message has told.
+    untold: u64,
+}
 
 impl Routes {
     /// Makes the configured routes, whose packets wait until [`Routes::start`] takes them. Returns `None` if there are no
     /// routes.
-    fn prepare(
-        routes: &[RouteSettings],
-        targets: &BTreeMap<String, TargetSettings>,
-    ) -> Result<Option<PreparedRoutes>, RouteError> {
+    fn prepare(routes: &[RouteSettings], targets: &BTreeMap<String, TargetSettings>) -> Result<Option<Routes>, RouteError> {
         if routes.is_empty() {
             return Ok(None);
         }
         let (packets, taken) = channel();
-        let prepared = Routes {
+        Ok(Some(Routes {
             rules: Arc::new(Rules::new(routes, targets)?),
             targets: None,
             packets: Some(packets),
+            taken: Arc::new(Mutex::new(taken)),
             waiting: Arc::default(),
             lost: Arc::default(),
+            told: Arc::default(),
             worker: None,
-        };
-        Ok(Some((prepared, taken)))
+        }))
     }
 
-    /// Starts the targets and the worker. Files without a path are in `directory`.
+    /// Starts the targets and the worker. Files without a path are in `directory`. The counts of former targets of the same
+    /// names go on.
     fn start(
         &mut self,
-        packets: Receiver<Vec<u8>>,
         targets: &BTreeMap<String, TargetSettings>,
+        former: &BTreeMap<String, TargetReport>,
         directory: &Path,
         logger: Logger,
     ) -> Result<(), RouteError> {
-        let targets: Result<Vec<Target>, RouteError> =
-            targets.iter().map(|(name, settings)| Target::start(name, settings, directory)).collect();
+        let start = |(name, settings): (&String, &TargetSettings)| {
+            let target = Target::start(name, settings, directory)?;
+            former.get(name).into_iter().for_each(|former| target.carry_over(former));
+            Ok(target)
+        };
+        let targets: Result<Vec<Target>, RouteError> = targets.iter().map(start).collect();
         let targets = Arc::new(targets?);
-        let teller = Teller { targets: targets.clone(), lost: self.lost.clone(), logger, told: Vec::new(), at: None };
-        let mut leading =
-            Leading { rules: self.rules.clone(), targets: targets.clone(), packets, waiting: self.waiting.clone(), teller };
+        self.lost.fetch_add(former.get(RULES).map_or(0, |former| former.lost), Ordering::Relaxed);
+        *self.told.lock() = former.values().map(|former| TargetReport { failing: None, ..former.clone() }).collect();
+        let (lost, told) = (self.lost.clone(), self.told.clone());
+        let teller = Teller { targets: targets.clone(), lost, logger, told, at: None };
+        let (packets, waiting) = (self.taken.clone(), self.waiting.clone());
+        let mut leading = Leading { rules: self.rules.clone(), targets: targets.clone(), packets, waiting, teller };
         let worker = WorkerThread::named("routes").spawn_restarting(RESTART, move || leading.run());
-        self.targets = Some(targets);
         self.worker = Some(worker.map_err(RouteError::Worker)?);
+        self.targets = Some(targets);
         Ok(())
     }
 
-    /// Routes what waits, ends the targets, and returns the names of those that lost records by that, with their numbers.
-    fn finish(mut self) -> Vec<(String, u64)> {
+    /// Passes the packets that wait to other routes, if nothing takes them here.
+    fn hand_over(&self, next: &Routes) {
+        if self.worker.is_none() {
+            let packets = self.taken.lock();
+            packets.try_iter().for_each(|packet| next.route(packet));
+        }
+    }
+
+    /// Routes what waits, ends the targets, and returns the last reports.
+    fn finish(mut self) -> Vec<Ended> {
         self.stop();
+        // Nothing took them.
+        self.taken.lock().try_iter().for_each(|packet| self.lose(&packet));
         let targets = self.targets.take().and_then(Arc::into_inner).unwrap_or_default();
-        targets.into_iter().map(Target::finish).filter(|(_, lost)| *lost > 0).collect()
+        let mut reports: Vec<TargetReport> = targets.into_iter().map(Target::finish).collect();
+        reports.extend(of_rules(&self.lost));
+        let told = std::mem::take(&mut *self.told.lock());
+        let ended = |report: TargetReport| Ended { untold: report.lost - lost_before(&told, &report.target), report };
+        reports.into_iter().map(ended).collect()
     }
 
     fn stop(&mut self) {
@@ -149,16 +180,20 @@ impl Routes {
     /// Accepts a packet. Never blocks.
     fn route(&self, packet: Vec<u8>) {
         let length = packet.len();
-        let lose = || self.lost.fetch_add(LogBatchView::parse(&packet).map_or(1, |view| view.count() as u64), Ordering::Relaxed);
         if self.waiting.fetch_add(length, Ordering::AcqRel) + length > QUEUE {
             self.waiting.fetch_sub(length, Ordering::AcqRel);
-            lose();
+            self.lose(&packet);
             return;
         }
         if let Some(packets) = &self.packets {
-            // The worker runs as long as this value exists.
+            // The receiver exists as long as this value.
             let _ = packets.send(packet);
         }
+    }
+
+    /// Counts the records of a packet as lost to all targets.
+    fn lose(&self, packet: &[u8]) {
+        self.lost.fetch_add(LogBatchView::parse(packet).map_or(1, |view| view.count() as u64), Ordering::Relaxed);
     }
 
     fn report(&self) -> Vec<TargetReport> {
@@ -167,12 +202,18 @@ impl Routes {
 }
 
 fn report(targets: &[Target], lost: &AtomicU64) -> Vec<TargetReport> {
-    let mut reports: Vec<TargetReport> = targets.iter().map(Target::report).collect();
+    targets.iter().map(Target::report).chain(of_rules(lost)).collect()
+}
+
+/// The report of the losses before the rules, if there are any.
+fn of_rules(lost: &AtomicU64) -> Option<TargetReport> {
     let lost = lost.load(Ordering::Relaxed);
-    if lost > 0 {
-        reports.push(TargetReport { target: RULES.to_owned(), lost, ..TargetReport::default() });
-    }
-    reports
+    (lost > 0).then(|| TargetReport { target: RULES.to_owned(), lost, ..TargetReport::default() })
+}
+
+/// Returns the losses of a target in earlier reports.
+fn lost_before(reports: &[TargetReport], target: &str) -> u64 {
+    reports.iter().find(|before| before.target == target).map_or(0, |before| before.lost)
 }
 
 impl Drop for Routes {
@@ -185,7 +226,7 @@ impl Drop for Routes {
 struct Leading {
     rules: Arc<Rules>,
     targets: Arc<Vec<Target>>,
-    packets: Receiver<Vec<u8>>,
+    packets: Arc<Mutex<Receiver<Vec<u8>>>>,
     waiting: Arc<AtomicUsize>,
     teller: Teller,
 }
@@ -193,8 +234,9 @@ struct Leading {
 impl Leading {
     fn run(&mut self) {
         let mut looked = Instant::now();
+        let packets = self.packets.lock();
         loop {
-            match self.packets.recv_timeout(LOOK) {
+            match packets.recv_timeout(LOOK) {
                 Ok(packet) => {
                     // First, so that a panic of a rule keeps no room in the queue.
                     self.waiting.fetch_sub(packet.len(), Ordering::AcqRel);
@@ -216,8 +258,7 @@ struct Teller {
     targets: Arc<Vec<Target>>,
     lost: Arc<AtomicU64>,
     logger: Logger,
-    /// The target reports at the last log message.
-    told: Vec<TargetReport>,
+    told: Arc<Mutex<Vec<TargetReport>>>,
     at: Option<Instant>,
 }
 
@@ -228,9 +269,10 @@ impl Teller {
         }
         self.at = None;
         let now = report(&self.targets, &self.lost);
+        let mut told = self.told.lock();
         for report in &now {
-            let before = self.told.iter().find(|before| before.target == report.target);
-            let lost = report.lost - before.map_or(0, |before| before.lost);
+            let before = told.iter().find(|before| before.target == report.target);
+            let lost = report.lost - lost_before(&told, &report.target);
             let was_failing = before.is_some_and(|before| before.failing.is_some());
             let name = report.target.as_str();
             if lost > 0 {
@@ -246,6 +288,6 @@ impl Teller {
                 _ => {}
             }
         }
-        self.told = now;
+        *told = now;
     }
 }

@@ -8,8 +8,9 @@
 //! keeps. While it runs, a broken file changes nothing, and the log names it.
 //!
 //! Decision: the collector checks each change itself. The role of the logbook reads bytes from outside, and writes the
-//! file. So a target of the routes that is added here has a file in the directory of the routes: another path would let
-//! that role write where its sandbox keeps it out. Rejected: a change of the configuration file, which belongs to the
+//! file. So a target of the routes that is added here has a file in the directory of the routes, or sends to a host that
+//! the configuration names: another path or host would let that role write, or send all records, where its sandbox keeps
+//! it out. Rejected: a change of the configuration file, which belongs to the
 //! site's administrators, with comments and under version control.
 
 use std::{
@@ -242,6 +243,7 @@ fn merge(configured: &Config, changes: Changes) -> Result<InForce, ChangeError> 
             return Err(wrong(&format!("[target.{name}] file"), why.to_owned()).into());
         }
     }
+    crate::routes::check::check_hosts(configured, &config)?;
     let Config { log_flags, file, lines, .. } = configured.clone();
     let config = Config { log_flags, file, lines, ..config };
     if !changes.is_empty() {

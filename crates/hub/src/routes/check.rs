@@ -1,5 +1,7 @@
 //! The check of the routes in a configuration.
 
+use tampu_types::glob::matches_ignoring_case;
+
 use super::rules::Rules;
 use crate::{
     config::{Config, Role, error::ConfigError},
@@ -23,6 +25,23 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
                 let why = "it is this hub's own [syslog]: every record would return as a new one".to_owned();
                 return Err(ConfigError::Value { setting: format!("[target.{name}] syslog"), why });
             }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that targets which were changed at run time send records only to hosts that the configuration names.
+pub(crate) fn check_hosts(configured: &Config, changed: &Config) -> Result<(), ConfigError> {
+    let own: Vec<&str> = configured.target.values().filter_map(|target| target.syslog.as_deref()).collect();
+    for (name, target) in &changed.target {
+        let Some(place) = target.syslog.as_deref().filter(|place| !own.contains(place)) else { continue };
+        let address = place.split_once(' ').map_or(place, |(_, address)| address);
+        if !configured.access.syslog_hosts.iter().any(|pattern| matches_ignoring_case(pattern, address)) {
+            let why = format!(
+                "no target of the configuration file has '{place}', and no pattern of syslog_hosts in [access] matches \
+                 '{address}'; add it to syslog_hosts in the file, and restart the hub"
+            );
+            return Err(ConfigError::Value { setting: format!("[target.{name}] syslog"), why });
         }
     }
     Ok(())

@@ -19,6 +19,10 @@ use crate::config::error::ConfigError;
 
 /// Maximum number of targets, because targets are bits of a word.
 const TARGETS: usize = 64;
+/// Most files of a target. Each rotation renames all of them.
+const MOST_FILES: u32 = 1000;
+/// Largest file of a target in MiB.
+const LARGEST_MB: u64 = 1 << 20;
 
 #[derive(Debug)]
 struct Rule {
@@ -133,8 +137,11 @@ fn check_target(name: &str, settings: &TargetSettings) -> Result<(), ConfigError
     if settings.file.is_some() && settings.syslog.is_some() {
         return Err(wrong(setting("syslog"), "a target is a file or another host, not both".to_owned()));
     }
-    if settings.size_mb == 0 || settings.files == 0 {
-        return Err(wrong(setting("size_mb, files"), "a file has at least 1 MiB, and there is at least one".to_owned()));
+    if !(1..=LARGEST_MB).contains(&settings.size_mb) {
+        return Err(wrong(setting("size_mb"), format!("{} is not a size from 1 to {LARGEST_MB} MiB", settings.size_mb)));
+    }
+    if !(1..=MOST_FILES).contains(&settings.files) {
+        return Err(wrong(setting("files"), format!("{} is not a number of files from 1 to {MOST_FILES}", settings.files)));
     }
     Remote::parse(settings).map_err(|why| wrong(setting("syslog, facility"), why))?;
     Ok(())
@@ -204,7 +211,10 @@ mod tests {
             ("[target.x]\nfile = \"/a\"\nsyslog = \"udp a:1\"\n", "not both"),
             ("[target.x]\nsyslog = \"a:1\"\n", "write \"udp HOST:PORT\""),
             ("[target.x]\nsyslog = \"udp a:1\"\nfacility = \"x\"\n", "unknown facility 'x'"),
-            ("[target.x]\nfiles = 0\n", "at least one"),
+            ("[target.x]\nfiles = 0\n", "[target.x] files: 0 is not a number of files from 1 to 1000"),
+            ("[target.x]\nfiles = 1001\n", "[target.x] files: 1001 is not"),
+            ("[target.x]\nsize_mb = 0\n", "[target.x] size_mb: 0 is not a size from 1 to 1048576 MiB"),
+            ("[target.x]\nsize_mb = 17592186044416\n", "[target.x] size_mb: 17592186044416 is not"),
             ("[[route]]\nlevel = 3\n", "line 2"),
             ("roles = [\"node\"]\n[[route]]\nstop = true\n", "route: routes need the role 'collector'"),
             ("[syslog]\nenabled = true\n[target.x]\nsyslog = \"udp localhost:5514\"\n", "every record would return"),

@@ -119,23 +119,32 @@ impl Target {
         self.shared.news.notify_one();
     }
 
-    /// Ends the target, and returns its name and the number of records that were lost by this end.
-    pub fn finish(self) -> (String, u64) {
+    /// Ends the target, and returns its last report, with what was lost by this end.
+    pub fn finish(self) -> TargetReport {
         let (name, shared) = (self.name.clone(), self.shared.clone());
-        let before = shared.lost.load(Ordering::Relaxed);
         drop(self);
-        (name, shared.lost.load(Ordering::Relaxed) - before)
+        report(name, &shared)
+    }
+
+    /// Counts what was written and lost before, by a target of the same name.
+    pub fn carry_over(&self, former: &TargetReport) {
+        self.shared.written.fetch_add(former.written, Ordering::Relaxed);
+        self.shared.lost.fetch_add(former.lost, Ordering::Relaxed);
     }
 
     pub fn report(&self) -> TargetReport {
-        let queue = self.shared.lock();
-        TargetReport {
-            target: self.name.clone(),
-            written: self.shared.written.load(Ordering::Relaxed),
-            lost: self.shared.lost.load(Ordering::Relaxed),
-            waiting: queue.bytes as u64,
-            failing: queue.failing.clone(),
-        }
+        report(self.name.clone(), &self.shared)
+    }
+}
+
+fn report(target: String, shared: &Shared) -> TargetReport {
+    let queue = shared.lock();
+    TargetReport {
+        target,
+        written: shared.written.load(Ordering::Relaxed),
+        lost: shared.lost.load(Ordering::Relaxed),
+        waiting: queue.bytes as u64,
+        failing: queue.failing.clone(),
     }
 }
 

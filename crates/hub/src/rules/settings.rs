@@ -27,10 +27,13 @@ pub struct AccessSettings {
     pub policy: Option<PathBuf>,
     /// True if administrators can change retention, quotas and routes while the hub runs.
     pub change_settings: bool,
+    /// Other hosts, as patterns HOST:PORT, to which these changes may send records by syslog; in addition to those of the
+    /// configuration's own targets.
+    pub syslog_hosts: Vec<String>,
 }
 
 impl Default for AccessSettings {
     fn default() -> AccessSettings {
-        AccessSettings { policy: None, change_settings: true }
+        AccessSettings { policy: None, change_settings: true, syslog_hosts: Vec::new() }
     }
 }

@@ -21,7 +21,10 @@ fn configured(directory: &Path, text: &str) -> Config {
 #[test]
 fn changes_hold_over_the_configuration_and_in_the_next_life() {
     let directory = tempfile::tempdir().unwrap();
-    let config = configured(directory.path(), "[collector]\nkeep_days = 30\n[target.night]\nfile = \"/var/log/night\"\n");
+    let config = configured(
+        directory.path(),
+        "[access]\nsyslog_hosts = [\"log*.site:514\"]\n[collector]\nkeep_days = 30\n[target.night]\nfile = \"/var/log/night\"\n",
+    );
     let settings = SettingChanges::open(&config).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let of_user = seen.clone();
@@ -61,6 +64,8 @@ fn invalid_changes_are_refused_by_the_name_of_the_setting_and_change_nothing() {
         ("route", json!([{ "min_level": "Error", "to": [], "archive": false, "more": 1 }]), "unknown field `more`"),
         ("target", json!({ "x": { "file": "/root/.bashrc" } }), "[target.x] file: only the configuration file names a file"),
         ("target", json!({ "../x": {} }), "a target's name is the name of a file"),
+        ("target", json!({ "x": { "files": u32::MAX } }), "[target.x] files: 4294967295 is not a number of files from 1 to 1000"),
+        ("target", json!({ "x": { "size_mb": 1_u64 << 44 } }), "[target.x] size_mb"),
         ("quota.source", json!([{ "records_per_s": 0 }]), "missing field `names`"),
     ] {
         let why = refused(name, value);
@@ -100,4 +105,21 @@ fn a_broken_file_stops_the_start_and_changes_nothing_later() {
     fs::write(config.settings_file(), "[\"collector.keep_days\"]\nvalue = 50\nby = \"x\"\nat = \"y\"\n").unwrap();
     settings.read_again().unwrap();
     assert_eq!(settings.in_force().config.collector.keep_days, 50);
+}
+
+#[test]
+fn changed_targets_send_to_hosts_of_the_configuration_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "[access]\nsyslog_hosts = [\"*.site:514\"]\n[target.far]\nsyslog = \"tcp log.other:601\"\n";
+    let settings = SettingChanges::open(&configured(directory.path(), text)).unwrap();
+    let set = |place: &str| settings.set("target", json!({ "x": { "syslog": place } }), "user:zoe");
+    for place in ["tcp log.other:601", "udp a.site:514", "tcp B.Site:514"] {
+        set(place).unwrap_or_else(|why| panic!("{place}: {why}"));
+    }
+    for place in ["udp log.other:601", "tcp log.other:602", "tcp a.site:22", "tcp evil.example:514", "tcp  evil.example:514"] {
+        let why = set(place).unwrap_err().to_string();
+        assert!(why.contains("[target.x] syslog: no target of the configuration file has"), "{why}");
+        assert!(why.contains("syslog_hosts in [access]"), "{why}");
+    }
+    assert_eq!(settings.in_force().config.target["x"].syslog.as_deref(), Some("tcp B.Site:514"));
 }
