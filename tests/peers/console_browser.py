@@ -228,6 +228,9 @@ def filters(place, console):
     other.close()
     page.get_by_role("button", name="Close").click()
 
+    page.get_by_role("combobox", name="Filter").fill("--where li")
+    expect(page.get_by_role("option", name="line", exact=True)).to_be_visible(timeout=30000)
+
     print("a filter that cannot be read")
     page.get_by_role("combobox", name="Filter").fill("--min-level Loud")
     expect(page.get_by_role("alert").first).to_contain_text("'Loud' is not a level")
@@ -243,8 +246,9 @@ def filters(place, console):
 def groups(place, console):
     print("one row for several sources")
     page = console.page
-    for source in ("CONTROL/DV01", "CONTROL/DV02", "CONTROL/DV03"):
-        send(place, "antennas", ["correlator reset"], "--source", source)
+    # By one command: records of one row are at most a second apart.
+    resets = [json.dumps({"level": "Info", "message": "correlator reset", "source_object": f"CONTROL/DV0{number}"}) for number in (1, 2, 3)]
+    send(place, "antennas", resets, "--from-json")
     send(place, "antennas", ["subreflector at 4 mm", "subreflector at 17 mm"], "--source", "CONTROL/DV01")
     console.filter("--process antennas")
     console.shows(5)
@@ -274,7 +278,37 @@ def groups(place, console):
     console.shows(5)
     page.get_by_role("button", name="Without: subreflector at 17 mm").click()
     console.shows(3)
+
+    print("a pattern has the records of its place, and the filter keeps its own conditions")
+    place_of = {"file": "src/motor*.rs", "routine": "turn"}
+    logged = [("turned by 4", 7), ("turned by 17", 7), ("turned by 3", 8), ("stopped", 7)]
+    records = [json.dumps({"level": "Info", "message": message, "line": line, **place_of}) + "\n" for message, line in logged]
+    records += [json.dumps({"level": "Info", "message": "turned by 5"}) + "\n", json.dumps({"level": "Info", "message": "turned by hand"}) + "\n"]
+    place.run("log", "send", "--from-json", "--process", "motors", "--acknowledged", "kept", input="".join(records))
+    console.filter("--regex 'turned|stopped' --where 'level = Info or scan = 7' --process motors")
+    console.shows(6)
+    expect(table.get_by_role("row")).to_have_count(5, timeout=30000)
+    page.get_by_role("button", name="Only: stopped").click()
+    console.shows(3)
+    page.get_by_role("button", name="Without: stopped").click()
+    console.shows(0)
+    page.go_back()
+    page.go_back()
+    console.shows(6)
+    page.get_by_role("button", name="Without: stopped").click()
+    console.shows(3)
+    page.get_by_role("button", name="Only: turned by 5").click()
+    console.shows(1)
     page.get_by_text("Patterns", exact=True).click()
+
+    print("a list that has no scroll bar is filled")
+    send(place, "crowd", ["the first of all"])
+    send(place, "crowd", ["alike"] * 2500)
+    console.filter("--process crowd")
+    expect(page.locator(".rows")).to_contain_text("alike", timeout=30000)
+    page.get_by_label("One row for").select_option("all sources")
+    expect(page.locator(".rows")).to_contain_text("the first of all", timeout=30000)
+    page.get_by_label("One row for").select_option("each record")
 
 
 def beside(place, console):

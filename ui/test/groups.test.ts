@@ -30,12 +30,41 @@ test("patterns are places in a program, or texts with other numbers", () => {
   assert.deepEqual(patterns.map(({ bins }) => bins.reduce((sum, one) => sum + one)), [3, 2, 1]);
   const [site, text] = patterns;
   assert.ok(site && text);
-  const only = withPattern(emptyFilter(), text, true);
-  assert.match("moved to 9 mm", new RegExp(only.regex ?? ""));
-  assert.doesNotMatch("it moved to 9 mm", new RegExp(only.regex ?? ""));
-  assert.deepEqual(parseFilter(filterText(only)), only);
-  assert.equal(withPattern(emptyFilter(), site, true).fields.file?.[0], "f.rs");
-  const without = withPattern({ ...emptyFilter(), where: "a = 1 or b = 2" }, site, false);
-  assert.deepEqual(parseFilter(filterText(without)), without);
-  assert.ok(without.where?.startsWith("(a = 1 or b = 2) and not ("));
+  // The user's own conditions stay.
+  const own = { ...emptyFilter(), where: "a = 1 or b = 2", regex: "moved" };
+  const only = withPattern(own, site, true);
+  assert.equal(only.where, '(a = 1 or b = 2) and (file = "f.rs" and line = 7 and not routine and level = Info)');
+  assert.equal(only.regex, "moved");
+  assert.deepEqual(only.fields, {});
+  const without = withPattern(only, { ...site, record: { ...site.record, file: "C:\\*.rs", routine: "7" } }, false);
+  assert.equal(without.where, String.raw`(${only.where}) and not (file ~ "^(?i:C:\\\\\\*\\.rs)$" and line = 7 and routine ~ "^(?i:7)$" and level = Info)`);
+  const both = [withPattern(emptyFilter(), text, true), without];
+  both.forEach((filter) => assert.deepEqual(parseFilter(filterText(filter)), filter));
+  assert.equal(withPattern(withPattern(emptyFilter(), site, true), site, false).where?.includes("(("), false);
+  const where = both[0]?.where ?? "";
+  assert.ok(where.startsWith('(not (file and line > 0) and message ~ "^moved to (') && where.endsWith(' mm$" and not routine and level = Info)'), where);
+});
+
+test("the condition of a text without a place holds for its pattern alone", () => {
+  const regexOf = (message: string): RegExp => {
+    const [pattern] = patternsOf([row(0, message)]);
+    assert.ok(pattern);
+    const written = /message ~ "((?:[^\\"]|\\.)*)"/.exec(withPattern(emptyFilter(), pattern, true).where ?? "")?.[1] ?? "";
+    return new RegExp(written.replace(/\\([\\"])/g, "$1"));
+  };
+  const messages = ["moved to 4 mm", "moved to left mm", "moved to # mm", "it moved to 9 mm", "a (b) [c] 'x' \"y\" 0x1F -1.5e3", "a (b) [c] 7 'z' 2 +3", "a (b) [c] 7 z 2 +3", "done", "done."];
+  for (const one of messages) {
+    for (const other of messages) {
+      assert.equal(regexOf(one).test(other), maskOf(one) === maskOf(other), `${one} | ${other}`);
+    }
+  }
+  assert.notEqual(maskOf("a # b"), maskOf("a 4 b"));
+  // A condition has at most 4096 bytes.
+  const long = patternsOf([row(0, "7 'x' ".repeat(300))])[0];
+  assert.ok(long && (withPattern(emptyFilter(), long, true).where?.length ?? 9999) < 3000);
+});
+
+test("files and routines that differ in case are one pattern, as in a filter", () => {
+  const rows = [row(0, "x", { file: "F.rs", line: 7, routine: "R" }), row(1, "y", { file: "f.rs", line: 7, routine: "r" }), row(2, "y", { file: "f.rs", line: 7 })];
+  assert.deepEqual(patternsOf(rows).map(({ count }) => count), [2, 1]);
 });

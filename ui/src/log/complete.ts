@@ -1,7 +1,7 @@
 /** Proposals for the word of a filter that is being written. */
 import { quoted } from "../lib/words";
 import { count, type Asked } from "./archive";
-import { FIELDS, LEVELS, MODES, OPTIONS } from "./filter";
+import { FIELDS, LEVELS, MODES, OPTIONS, SUBJECTS } from "./filter";
 
 export interface Proposal {
   /** The text that replaces the word. */
@@ -40,6 +40,10 @@ export async function proposals(line: string, caret: number, asked: Asked | unde
       return of(LEVELS);
     case "mode":
       return of(MODES);
+    case "where": {
+      const quote = /^['"]?/.exec(word)?.[0] ?? "";
+      return SUBJECTS.filter((name) => name.startsWith(word.slice(quote.length).toLowerCase())).map((name) => ({ text: quote + name, what: "" }));
+    }
     case "field":
     case "not":
       return word.includes("=") ? [] : of(FIELDS.map((field) => `${field}=`));

@@ -207,6 +207,16 @@ export class LogFeed {
     });
   }
 
+  /** Loads one more page for a list that is not full, while the window has room for it. */
+  fill(): void {
+    const room = this.state === "live" && !this.reading ? FOLLOWED : WINDOW;
+    if ((this.state === "live" || this.state === "past") && this.rows.length + PAGE <= room) {
+      // One of them at a time.
+      void this.older();
+      void this.newer();
+    }
+  }
+
   /** The index of a place in the window. */
   indexOf(place: Place): number {
     return indexOf(this.rows, place);

@@ -15,6 +15,8 @@ export const FIELDS = [
   "logger", "file", "routine", "host", "process", "thread", "context", "source_object", "array", "antenna", "run_id", "stack_id", "log_id", "uri",
 ] as const;
 export type FieldName = (typeof FIELDS)[number];
+/** Names of a condition that stand for a record's fields; all others are named data. */
+export const SUBJECTS: readonly string[] = ["level", "source", "message", "audience", "line", "trace_id", "span_id", ...FIELDS];
 
 const LEVEL_NUMBERS = [1, 2, 3, 4, 5, 6, 8, 9, 10, 11];
 const SYNONYMS: Record<string, LevelName> = {

@@ -1,7 +1,7 @@
 /** Groups of rows: records that differ in one field alone, and records of one place in a program. */
 import type { LogRecord } from "tampu";
 
-import { FIELDS, patternOf, type FieldName, type Filter } from "./filter";
+import { FIELDS, type FieldName, type Filter } from "./filter";
 import { sourceOf, type Row } from "./rows";
 
 /** Fields in which the records of one group may differ. */
@@ -93,9 +93,17 @@ export interface Pattern {
 /** Intervals of a pattern's plot. */
 export const PATTERN_BINS = 40;
 
-/** A text without what differs from call to call: numbers, ids, quoted words. */
+/** What differs from call to call, in the language of the hub and of browsers: numbers, ids, quoted words. */
+const VARIES = `0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{9,}|[-+]?[0-9][0-9.,:eE]*|'[^']*'|"[^"]*"`;
+/** Characters of a message that decide about its pattern. */
+const LOOKED_AT = 1000;
+
+/** The pieces of a text between what differs. */
+const piecesOf = (message: string): string[] => message.slice(0, LOOKED_AT).split(new RegExp(VARIES, "g"));
+
+/** A text without what differs from call to call. */
 export function maskOf(message: string): string {
-  return message.slice(0, 1000).replace(/0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{9,}|[-+]?\d[\d.,:eE]*|'[^']*'|"[^"]*"/gi, "#");
+  return piecesOf(message).map((piece) => piece.replaceAll("#", "\\#")).join("#");
 }
 
 /** The patterns of rows, the most frequent first. */
@@ -109,7 +117,9 @@ export function patternsOf(rows: readonly Row[]): Pattern[] {
     }
     const { record } = row;
     const site = record.file && record.line ? `${record.file}:${record.line}` : "";
-    const key = JSON.stringify([record.level, record.routine ?? "", site === "" ? maskOf(record.message) : site]);
+    // A filter compares files and routines without case.
+    const place = [record.routine ?? "", site].map((one) => one.toLowerCase());
+    const key = JSON.stringify([record.level, ...place, site === "" ? maskOf(record.message) : ""]);
     let found = all.get(key);
     if (!found) {
       found = { key, site, message: "", level: record.level, count: 0, sources: 0, bins: new Array<number>(PATTERN_BINS).fill(0), record, of: new Set() };
@@ -124,28 +134,41 @@ export function patternsOf(rows: readonly Row[]): Pattern[] {
   return [...all.values()].map(({ of, ...one }) => ({ ...one, sources: of.size })).toSorted((one, other) => other.count - one.count);
 }
 
-/** The regular expression of a text with other numbers in it. */
+const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const quoted = (text: string) => `"${text.replace(/[\\"]/g, "\\$&")}"`;
+/** Longest regular expression of a message; the hub takes conditions of 4096 bytes. */
+const LONGEST = 1500;
+
+/** The regular expression of the texts with the same mask; of a long text, of its beginning. */
 function regexOf(message: string): string {
-  const pieces = maskOf(message).split("#").map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  return `^${pieces.join(".+?")}${message.length > 1000 ? "" : "$"}`;
+  const pieces = piecesOf(message);
+  let [text, nth] = [`^${escaped(pieces[0] ?? "")}`, 1];
+  for (; nth < pieces.length && text.length < LONGEST; nth++) {
+    text += `(${VARIES})${escaped(pieces[nth] ?? "")}`;
+  }
+  return nth < pieces.length || message.length > LOOKED_AT ? text : `${text}$`;
 }
 
-const quoted = (text: string) => `"${text.replace(/[\\"]/g, "\\$&")}"`;
+/** A condition that a field has this value. Wildcards and numbers mean more than themselves after `=`. */
+function equals(name: string, value: string): string {
+  if (value === "") {
+    return `not ${name}`;
+  }
+  return /[*?]|^\s*[-+]?[.\d]/.test(value) ? `${name} ~ ${quoted(`^(?i:${escaped(value)})$`)}` : `${name} = ${quoted(value)}`;
+}
+
+/** The condition that the records of a pattern meet, and no others. */
+function conditionOf({ record, site, message }: Pattern): string {
+  const place = site === "" ? [`not (file and line > 0)`, `message ~ ${quoted(regexOf(message))}`] : [equals("file", record.file ?? ""), `line = ${record.line}`];
+  return `(${[...place, equals("routine", record.routine ?? ""), `level = ${record.level}`].join(" and ")})`;
+}
 
 /** A filter for the records of a pattern alone, or for all others. */
-export function withPattern(filter: Filter, { record, site, message }: Pattern, include: boolean): Filter {
+export function withPattern(filter: Filter, pattern: Pattern, include: boolean): Filter {
+  const condition = include ? conditionOf(pattern) : `not ${conditionOf(pattern)}`;
   const copy = structuredClone(filter);
-  const regex = regexOf(message);
-  if (include) {
-    copy.regex = regex;
-    if (site !== "") {
-      copy.fields.file = [patternOf(record.file ?? "")];
-    }
-  } else if (site === "") {
-    copy.without = [...copy.without, { kind: "regex", value: regex }];
-  } else {
-    const condition = `not (file = ${quoted(record.file ?? "")} and message ~ ${quoted(regex)})`;
-    copy.where = copy.where === undefined ? condition : `(${copy.where}) and ${condition}`;
-  }
+  // Only 'or' binds less than 'and'.
+  const before = copy.where !== undefined && /\bor\b/i.test(copy.where) ? `(${copy.where})` : copy.where;
+  copy.where = before === undefined ? condition : `${before} and ${condition}`;
   return copy;
 }

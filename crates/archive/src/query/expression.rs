@@ -98,6 +98,7 @@ mod tests {
         record.process = "CONTROL/DV07".into();
         record.source_object = "DV07".into();
         record.routine = "track".into();
+        record.line = Some(117);
         record.audiences = vec!["Operator".into()];
         record.trace_id = Some([0xab; 16]);
         record.data.push(Datum::new("scan", "7"));
@@ -144,6 +145,11 @@ mod tests {
             ("process = control/*", true),
             ("source = dv07", true),
             ("routine = track", true),
+            ("line = 117", true),
+            ("line = 11", false),
+            ("line > 100 and line <= 117", true),
+            ("line != 117", false),
+            ("data.line", false),
             ("file", false),
             ("audience = operator", true),
             ("message ~ 'oscill[a-z]+'", true),

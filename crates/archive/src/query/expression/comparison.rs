@@ -23,6 +23,7 @@ pub(super) enum Subject {
     Audience,
     TraceId,
     SpanId,
+    Line,
     Field(Field),
     /// Named data of this name; case differs in no name.
     Data(String),
@@ -95,6 +96,7 @@ impl Subject {
             Subject::Audience => origin.audiences().any(fits),
             Subject::TraceId => record.trace_id().is_some_and(|id| fits(&hexadecimal(&id))),
             Subject::SpanId => record.span_id().is_some_and(|id| fits(&hexadecimal(&id))),
+            Subject::Line => origin.line().is_some_and(|line| fits(&line.to_string())),
             Subject::Field(field) => {
                 let (field, is_of_record) = (field.record_field(), field.is_of_record());
                 fits(if is_of_record { record.text(field) } else { origin.text(field) }.unwrap_or_default())

@@ -230,6 +230,7 @@ fn subject(name: String, is_quoted: bool) -> Option<Subject> {
         "audience" => Subject::Audience,
         "trace_id" => Subject::TraceId,
         "span_id" => Subject::SpanId,
+        "line" => Subject::Line,
         _ => Field::from_name(&lower).map_or(Subject::Data(name), Subject::Field),
     })
 }
