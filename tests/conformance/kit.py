@@ -13,10 +13,14 @@ def matrix(title, readers, rows):
 
 
 def once(events):
-    """Events without the repetition of the current value that follows a silence of the source, as on a machine that is too busy."""
+    """Events without the repetition of the current value that follows a silence of the source, as on a machine that is too busy.
+
+    Without the word, too, that an attribute has no value yet: a reader that came before the first push got it.
+    """
     return [
         event for before, event in zip([None, *events], events)
         if not (before and event["reason"] == "resumed" and event["number"] == before["number"])
+        and not (event["reason"] == "first" and event.get("number") == "0")
     ]  # fmt: skip
 
 
