@@ -184,6 +184,11 @@ def hub_changes(console, place):
     expect(page.get_by_role("alert")).to_contain_text("3 is less than keep_at_least_days", timeout=30000)
     page.get_by_label("New value: Keep for").fill("30")
     page.keyboard.press("Enter")
+    # Fewer days remove records: nothing changes before somebody says so twice.
+    expect(page.get_by_role("alert")).to_contain_text("'collector.keep_days' as 30 in place of 365", timeout=30000)
+    check("an unconfirmed change is none", read(console, "settings")["changes"] == {})
+    button("Use it, and remove records").click()
+    button("Yes, remove records for good").click()
     said(console, "Changed: Keep for.")
     expect(row("Retention", "Keep for").nth(0)).to_have_text("30 days")
     expect(row("Retention", "Keep for").nth(2)).to_contain_text("changed by zoe, 20")

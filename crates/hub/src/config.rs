@@ -113,6 +113,9 @@ pub struct Config {
     /// The lines of the settings in the file.
     #[serde(skip)]
     pub lines: lines::SettingLines,
+    /// Changed settings that the supervisor gives to a role, in TOML.
+    #[serde(skip)]
+    pub changes: Option<String>,
     /// Routes of live records, in order.
     pub route: Vec<RouteSettings>,
     /// Targets of the routes, by name.
@@ -252,6 +255,7 @@ impl Default for Config {
             log_flags: LogPatch::default(),
             file: None,
             lines: lines::SettingLines::new(),
+            changes: None,
             roles: Role::USUAL.to_vec(),
             in_process: false,
             sandbox: SandboxMode::default(),
@@ -420,6 +424,7 @@ impl Config {
     /// Returns the limits of the collector's archive.
     pub(crate) fn archive(&self) -> Options {
         let days = |days: u64| Duration::from_secs(days.saturating_mul(86_400));
+        let bytes = |gib: u64| gib.saturating_mul(1 << 30);
         let collector = &self.collector;
         Options {
             roll: collector.segment_mb << 20,
@@ -430,10 +435,10 @@ impl Config {
             close_after: Duration::from_secs(collector.segment_s),
             keep: Keep {
                 age: (collector.keep_days > 0).then(|| days(collector.keep_days)),
-                bytes: (collector.keep_gb > 0).then_some(collector.keep_gb << 30),
+                bytes: (collector.keep_gb > 0).then_some(bytes(collector.keep_gb)),
                 at_least: days(collector.keep_at_least_days),
             },
-            min_free: collector.min_free_gb << 30,
+            min_free: bytes(collector.min_free_gb),
             backups: self.backups(),
             // The hub's supervisor starts it again; an archive that only rejects records would look alive.
             on_panic: OnPanic::EndProcess,

@@ -8,6 +8,7 @@ use std::{
 
 use tampu_bus::{
     BusError, Participant,
+    access::Verb,
     connect::{Node, NodeError, NodeSettings, Settings},
     engine::{Engine, Guard},
 };
@@ -33,7 +34,7 @@ use crate::{
     roles,
     rules::{PolicyWatch, Rules, audit},
     run_dir_watch::{Dependants, RunDirWatch},
-    setting_changes::{SettingChanges, SettingsWatch},
+    setting_changes::{SettingChanges, SettingsWatch, Told},
     site,
     topic_keeper::{self, Given, Keeper, TopicKeeper},
 };
@@ -180,6 +181,13 @@ impl Hub {
         }
         let watch = CertificateWatch::start(certificates.clone(), logger.clone()).map_err(HubError::Log)?;
         rules.audit.log_to(&logger);
+        // The logbook's process audits changed settings: it knows who asked. Without it, persons change the file by hand.
+        if let Some(changes) = changes.as_ref().filter(|_| has(HubPart::Book) || !parts.contains(&HubPart::Book)) {
+            let rules = rules.clone();
+            changes.audit_to(move |Told { by, from, setting, values }| {
+                rules.audit.done(by, Verb::Admin, &format!("setting {setting}"), from, values);
+            });
+        }
         // One hub of an installation audits what other processes carry out.
         let criteria = if has(HubPart::Collector) { Some(audit::hear_criteria(&own, &access)?) } else { None };
         if let Some(node) = &node {
@@ -313,8 +321,7 @@ impl Hub {
         if let Some(book) = &book {
             let _ = subjects.book.set(book.reporter());
         }
-        let settings_watch =
-            changes.map(|changes| SettingsWatch::start(changes, logger.clone()).map_err(HubError::Log)).transpose()?;
+        let settings_watch = changes.map(|changes| changes.watch(Some(logger.clone())).map_err(HubError::Log)).transpose()?;
         let role_dir = match process {
             Process::One(part, _) if !matches!(part, HubPart::Node | HubPart::Collector) => {
                 Some(client.run_dir.domain(&client.domain).map_err(NodeError::RunDir)?)

@@ -65,6 +65,7 @@ pub mod setting_changes;
 pub mod site;
 pub mod supervisor;
 mod topic_keeper;
+mod untrusted_file;
 
 pub use config::{Config, ConfigError, Role};
 pub use hub::{Hub, HubError, is_book_optional};

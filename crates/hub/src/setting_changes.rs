@@ -5,7 +5,8 @@
 //! ```
 //! The changes stand in a file of the hub's own and override the configuration until they are taken back. Each names the
 //! person and the time. A hub whose file is broken does not start: retention without a change may remove what the change
-//! keeps. While it runs, a broken file changes nothing, and the log names it.
+//! keeps. While it runs, a broken or vanished file changes nothing, and the log names it. The supervisor gives its roles
+//! the changes it read last, for a file that is broken when one of them starts again.
 //!
 //! Decision: the collector checks each change itself. The role of the logbook reads bytes from outside, and writes the
 //! file. So a target of the routes that is added here has a file in the directory of the routes, or sends to a host that
@@ -14,38 +15,32 @@
 //! site's administrators, with comments and under version control.
 
 use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    collections::BTreeSet,
+    io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        mpsc::{RecvTimeoutError, Sender, channel},
-    },
-    thread::JoinHandle,
-    time::Duration,
+    sync::{Arc, OnceLock},
 };
 
 use parking_lot::{Mutex, RwLock};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tampu_log::{Logger, error};
-use tampu_workers::WorkerThread;
+use tampu_log::Logger;
 
 use crate::{
     config::{Config, ConfigError, Role},
     file_stamp::{Stamp, stamp},
 };
 
-/// Period of the look at the file.
-const LOOK: Duration = Duration::from_millis(500);
-/// Pause of the worker after a panic.
-const RESTART: Duration = Duration::from_secs(1);
-/// Longest file in bytes.
-const LONGEST: u64 = 1 << 20;
-/// First line of the file.
-const HEAD: &str = "# Written by the hub. Change these settings in the console or with 'tampu settings'.\n\n";
+pub use error::ChangeError;
+pub use file::{Change, Changes};
+pub(crate) use watch::SettingsWatch;
+
+mod error;
+mod file;
+mod removal;
+mod watch;
+
+/// Longest value in the audit, in characters.
+const TOLD: usize = 200;
 
 /// Settings of the collector that can change while it runs.
 const OF_COLLECTOR: &[&str] = &[
@@ -63,45 +58,28 @@ const OF_COLLECTOR: &[&str] = &[
 /// Settings of the logbook that can change while it runs.
 const OF_BOOK: &[&str] = &["book.site_gb", "book.book_gb", "book.user_gb", "book.changes_per_minute", "book.changes_burst"];
 
-/// A changed setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Change {
-    /// The person who changed it.
-    pub by: String,
-    /// The time of the change.
-    pub at: String,
-    /// The value in place of that of the configuration.
-    pub value: Value,
+/// The person who asks for a change.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The person's login.
+    pub by: &'a str,
+    /// The address that the person asks from.
+    pub from: &'a str,
+    /// True if the change may remove records.
+    pub confirmed: bool,
 }
 
-/// Changed settings by their names.
-pub type Changes = BTreeMap<String, Change>;
-
-/// Errors of changing a setting.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The file cannot be read or written.
-    #[error("the file of changed settings {path}: {why}")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        why: io::Error,
-    },
-    /// The setting does not exist, or only the configuration file sets it.
-    #[error("'{0}' cannot be changed while the hub runs; change its line in the configuration file, and restart the hub")]
-    Fixed(String),
-    /// Another hub uses the setting.
-    #[error("'{0}' is a setting of the hub that keeps the logs, and this one does not; change it there")]
-    Elsewhere(String),
-    /// The configuration allows no changes.
-    #[error(
-        "the configuration of this hub allows no changes here (change_settings in [access]); change its file, and restart the hub"
-    )]
-    Closed,
-    /// The value is invalid.
-    #[error(transparent)]
-    Value(#[from] ConfigError),
+/// A change for the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Login of the person; `somebody` for a reset in the file.
+    pub by: String,
+    /// The person's address, or the file.
+    pub from: String,
+    /// Name of the setting.
+    pub setting: String,
+    /// The former and the new value, in words.
+    pub values: String,
 }
 
 /// Settings in force: the configuration with the changes.
@@ -111,32 +89,42 @@ pub struct InForce {
     pub config: Config,
     /// The changes by the names of their settings.
     pub changes: Changes,
+    /// Changes of the file that this hub does not allow or does not know, which have no effect.
+    pub ignored: Vec<String>,
 }
 
 type Apply = Box<dyn Fn(&Config) + Send + Sync>;
+type Tell = Box<dyn Fn(&Told) + Send + Sync>;
 
 /// The settings of a hub that can change.
 pub struct SettingChanges {
     file: PathBuf,
     configured: Config,
     current: RwLock<Arc<InForce>>,
-    /// State of the file as it was read last. Its lock is held during a change.
-    read: Mutex<Option<Stamp>>,
+    /// State of the file as it was read last; `None` if it could not be read. Its lock is held during a change.
+    read: Mutex<Option<Option<Stamp>>>,
     users: Mutex<Vec<Apply>>,
+    audit: OnceLock<Tell>,
 }
 
 impl SettingChanges {
-    /// Reads the changes to a configuration.
+    /// Reads the changes to a configuration. A role whose supervisor knows the changes starts with these if the file is
+    /// broken meanwhile: another role writes it, and must not stop this one.
     pub fn open(configured: &Config) -> Result<SettingChanges, ChangeError> {
         let file = configured.settings_file();
-        let read = stamp(&file);
-        let current = merge(configured, read_file(&file)?)?;
+        let now = stamp(&file);
+        let (read, current) = match (read_over(configured, &file, configured.changes.as_deref()), &configured.changes) {
+            (Ok(current), _) => (Some(now), current),
+            (Err(_), Some(known)) => (None, merge(configured, file::parse(&file, known)?)?),
+            (Err(why), None) => return Err(why),
+        };
         Ok(SettingChanges {
             file,
             configured: configured.clone(),
             current: RwLock::new(Arc::new(current)),
             read: Mutex::new(read),
             users: Mutex::default(),
+            audit: OnceLock::new(),
         })
     }
 
@@ -155,53 +143,111 @@ impl SettingChanges {
         self.users.lock().push(Box::new(apply));
     }
 
+    /// Calls this with each change from here on.
+    pub(crate) fn audit_to(&self, tell: impl Fn(&Told) + Send + Sync + 'static) {
+        // Set once, at the start.
+        let _ = self.audit.set(Box::new(tell));
+    }
+
     /// Changes a setting.
-    pub fn set(&self, name: &str, value: Value, by: &str) -> Result<(), ChangeError> {
+    pub fn set(&self, name: &str, mut value: Value, asked: &Asked<'_>) -> Result<(), ChangeError> {
         changeable(&self.configured, name)?;
+        if name == "target" {
+            leave_out_files(&self.configured, &mut value);
+        }
         let mut read = self.read.lock();
-        let mut changes = read_file(&self.file)?;
+        let mut changes = self.read_held()?;
         let at = crate::clock::now().to_acs();
-        changes.insert(name.to_owned(), Change { value, by: by.to_owned(), at });
-        self.write(changes, &mut read)
+        changes.insert(name.to_owned(), Change { value, by: asked.by.to_owned(), at });
+        self.write(name, changes, &mut read, asked)
     }
 
     /// Takes a change back, so that the configuration's value holds. Returns `false` if there is none.
-    pub fn reset(&self, name: &str) -> Result<bool, ChangeError> {
+    pub fn reset(&self, name: &str, asked: &Asked<'_>) -> Result<bool, ChangeError> {
         changeable(&self.configured, name)?;
         let mut read = self.read.lock();
-        let mut changes = read_file(&self.file)?;
+        let mut changes = self.read_held()?;
         if changes.remove(name).is_none() {
             return Ok(false);
         }
-        self.write(changes, &mut read)?;
+        self.write(name, changes, &mut read, asked)?;
         Ok(true)
     }
 
     /// Writes changes that are valid together, and uses them.
-    fn write(&self, changes: Changes, read: &mut Option<Stamp>) -> Result<(), ChangeError> {
-        let next = merge(&self.configured, changes)?;
-        write_file(&self.file, &next.changes)?;
-        *read = stamp(&self.file);
-        self.take_over(next);
+    fn write(
+        &self,
+        name: &str,
+        changes: Changes,
+        read: &mut Option<Option<Stamp>>,
+        asked: &Asked<'_>,
+    ) -> Result<(), ChangeError> {
+        let next = merge(&self.configured, changes.clone())?;
+        let held = self.in_force();
+        if let Some(setting) = removal::tightened(&held.config, &next.config).filter(|_| !asked.confirmed) {
+            let [old, new] = [&held.config, &next.config].map(|config| value_of(config, setting));
+            return Err(ChangeError::Removes { setting: setting.to_owned(), old, new });
+        }
+        file::write(&self.file, &changes)?;
+        *read = Some(stamp(&self.file));
+        self.take_over(next, Some((name, asked)));
         Ok(())
     }
 
-    /// Reads the file again if it has changed.
-    fn read_again(&self) -> Result<(), ChangeError> {
+    /// Follows changes of the file until the watch is dropped. Without a logger, others log the faults of the file.
+    pub(crate) fn watch(self: Arc<Self>, logger: Option<Logger>) -> io::Result<SettingsWatch> {
+        SettingsWatch::start(move || self.read_again(), logger)
+    }
+
+    /// Reads the file again if it has changed; returns true if it has.
+    fn read_again(&self) -> Result<bool, ChangeError> {
         let mut read = self.read.lock();
         let now = stamp(&self.file);
-        if *read != now {
-            *read = now;
-            self.take_over(merge(&self.configured, read_file(&self.file)?)?);
+        if *read == Some(now) {
+            return Ok(false);
         }
-        Ok(())
+        let next = self.read_held().and_then(|changes| merge_of_file(&self.configured, &self.file, changes));
+        if next.as_ref().err().is_none_or(|why| !why.may_pass()) {
+            *read = Some(now);
+        }
+        self.take_over(next?, None);
+        Ok(true)
     }
 
-    fn take_over(&self, next: InForce) {
-        let next = Arc::new(next);
-        *self.current.write() = next.clone();
-        self.users.lock().iter().for_each(|apply| apply(&next.config));
+    /// Reads the changes of the file, which is not gone while changes hold.
+    fn read_held(&self) -> Result<Changes, ChangeError> {
+        match file::read(&self.file)? {
+            Some(changes) => Ok(changes),
+            None if self.in_force().changes.is_empty() => Ok(Changes::new()),
+            None => Err(ChangeError::Gone { path: self.file.clone() }),
+        }
     }
+
+    /// Uses these settings. `asked` names the setting that a person asked for; others were changed in the file by hand.
+    fn take_over(&self, next: InForce, asked: Option<(&str, &Asked<'_>)>) {
+        let next = Arc::new(next);
+        let former = std::mem::replace(&mut *self.current.write(), next.clone());
+        self.users.lock().iter().for_each(|apply| apply(&next.config));
+        let Some(tell) = self.audit.get() else { return };
+        let names: BTreeSet<&String> = former.changes.keys().chain(next.changes.keys()).collect();
+        for name in names.into_iter().filter(|name| former.changes.get(*name) != next.changes.get(*name)) {
+            let [old, new] = [&former.config, &next.config].map(|config| clipped(&value_of(config, name)));
+            let change = next.changes.get(name);
+            let (by, from) = match asked {
+                Some((of, asked)) if of == name => (asked.by, asked.from.to_owned()),
+                _ => (change.map_or("somebody", |change| &change.by), format!("file {}", self.file.display())),
+            };
+            let source = if change.is_none() { " (the configuration's)" } else { "" };
+            let values = format!("{old} -> {new}{source}");
+            tell(&Told { by: by.to_owned(), from, setting: name.clone(), values });
+        }
+    }
+}
+
+/// Returns the changes as text of the file, for a role of the same hub.
+pub(crate) fn text_of(changes: &Changes) -> Option<String> {
+    // Changes that came from a file are TOML.
+    toml::to_string(changes).ok().filter(|_| !changes.is_empty())
 }
 
 /// Returns the names of the settings that administrators of this hub can change.
@@ -224,15 +270,43 @@ fn changeable(configured: &Config, name: &str) -> Result<(), ChangeError> {
     Ok(())
 }
 
+/// Reads the file over a configuration. Where changes are known, a file without any is an error.
+fn read_over(configured: &Config, path: &Path, known: Option<&str>) -> Result<InForce, ChangeError> {
+    match (file::read(path)?, known) {
+        (None, Some(_)) => Err(ChangeError::Gone { path: path.to_owned() }),
+        (changes, _) => merge_of_file(configured, path, changes.unwrap_or_default()),
+    }
+}
+
+/// Returns the settings in force with the changes of a file. An error names those that do not fit.
+fn merge_of_file(configured: &Config, path: &Path, changes: Changes) -> Result<InForce, ChangeError> {
+    merge(configured, changes.clone()).map_err(|why| {
+        let fits_without = |name: &String| {
+            let others = changes.iter().filter(|(other, _)| *other != name);
+            merge(configured, others.map(|(other, change)| (other.clone(), change.clone())).collect()).is_ok()
+        };
+        let alone: Vec<&String> = changes.keys().filter(|name| fits_without(name)).collect();
+        let wrong = if alone.is_empty() { changes.keys().collect() } else { alone };
+        let words = |name: &String| format!("'{}' by {}", name.escape_debug(), changes[name].by.escape_debug());
+        let words = wrong.into_iter().map(words).collect::<Vec<_>>().join(" or ");
+        ChangeError::Unfit { changes: format!("the change of {words}"), path: path.to_owned(), why }
+    })
+}
+
 /// Returns the settings in force. Changes that this hub does not allow have no effect.
-fn merge(configured: &Config, changes: Changes) -> Result<InForce, ChangeError> {
-    let changes: Changes = changes.into_iter().filter(|(name, _)| changeable(configured, name).is_ok()).collect();
+fn merge(configured: &Config, changes: Changes) -> Result<InForce, ConfigError> {
+    let (changes, others): (Changes, Changes) = changes.into_iter().partition(|(name, _)| changeable(configured, name).is_ok());
+    let ignored = others.into_keys().collect();
     let wrong = |setting: &str, why: String| ConfigError::Value { setting: setting.to_owned(), why };
     // The configuration always has a JSON.
     let mut json = serde_json::to_value(configured).unwrap_or_default();
     let mut config = configured.clone();
     for (name, change) in &changes {
-        place(&mut json, name, change.value.clone());
+        let mut value = change.value.clone();
+        if name == "target" {
+            inherit_files(configured, &mut value);
+        }
+        place(&mut json, name, value);
         config = serde_json::from_value(json.clone()).map_err(|why| wrong(name, plain(&why.to_string())))?;
     }
     for (name, target) in &config.target {
@@ -240,16 +314,16 @@ fn merge(configured: &Config, changes: Changes) -> Result<InForce, ChangeError> 
         if target.file.is_some() && !is_own {
             let why =
                 "only the configuration file names a file elsewhere; without 'file' it is routes/NAME.log beside the archive";
-            return Err(wrong(&format!("[target.{name}] file"), why.to_owned()).into());
+            return Err(wrong(&format!("[target.{name}] file"), why.to_owned()));
         }
     }
     crate::routes::check::check_hosts(configured, &config)?;
-    let Config { log_flags, file, lines, .. } = configured.clone();
-    let config = Config { log_flags, file, lines, ..config };
+    let Config { log_flags, file, lines, changes: known, .. } = configured.clone();
+    let config = Config { log_flags, file, lines, changes: known, ..config };
     if !changes.is_empty() {
         config.check()?;
     }
-    Ok(InForce { config, changes })
+    Ok(InForce { config, changes, ignored })
 }
 
 /// Sets the member of a name such as `collector.keep_days`.
@@ -270,62 +344,43 @@ fn plain(why: &str) -> String {
     why
 }
 
-fn read_file(path: &Path) -> Result<Changes, ChangeError> {
-    let failed = |why| ChangeError::File { path: path.to_owned(), why };
-    match fs::metadata(path) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Changes::new()),
-        Ok(found) if found.len() > LONGEST => return Err(failed(io::Error::other(format!("it is longer than {LONGEST} bytes")))),
-        _ => {}
-    }
-    let text = fs::read_to_string(path).map_err(failed)?;
-    toml::from_str(&text).map_err(|why| failed(io::Error::other(why.message().to_owned())))
-}
-
-/// Replaces the file in one step, so that no reader sees half of it.
-fn write_file(path: &Path, changes: &Changes) -> Result<(), ChangeError> {
-    let failed = |why| ChangeError::File { path: path.to_owned(), why };
-    let text = toml::to_string(changes).map_err(|why| failed(io::Error::other(why)))?;
-    if text.len() as u64 > LONGEST - HEAD.len() as u64 {
-        return Err(failed(io::Error::other(format!("it would be longer than {LONGEST} bytes"))));
-    }
-    let fresh = path.with_extension("toml.new");
-    let _ = fs::remove_file(&fresh);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(failed)?;
-    file.write_all(HEAD.as_bytes())
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| file.sync_all())
-        .map_err(failed)?;
-    fs::rename(&fresh, path).map_err(failed)
-}
-
-/// Watch over the file. Dropping it ends it.
-pub(crate) struct SettingsWatch {
-    stop: Option<Sender<()>>,
-    worker: Option<JoinHandle<()>>,
-}
-
-impl SettingsWatch {
-    /// Starts to look at the file.
-    pub(crate) fn start(settings: Arc<SettingChanges>, logger: Logger) -> io::Result<SettingsWatch> {
-        let (stop, stopped) = channel::<()>();
-        let work = move || {
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
-                if let Err(why) = settings.read_again() {
-                    error!(logger, "{why}; the settings stay as they were");
-                }
-            }
-        };
-        let worker = WorkerThread::named("settings").spawn_restarting(RESTART, work)?;
-        Ok(SettingsWatch { stop: Some(stop), worker: Some(worker) })
-    }
-}
-
-impl Drop for SettingsWatch {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(worker) = self.worker.take() {
-            let _ = worker.join();
+/// Gives targets of the configuration its files. A stored copy would not follow a later change of the configuration.
+fn inherit_files(configured: &Config, targets: &mut Value) {
+    for (name, target) in targets.as_object_mut().into_iter().flatten() {
+        let own = configured.target.get(name).and_then(|own| own.file.as_ref());
+        if let (Some(own), Some(target)) = (own, target.as_object_mut())
+            && !target.contains_key("syslog")
+        {
+            target.entry("file").or_insert_with(|| own.to_string_lossy().into());
         }
+    }
+}
+
+/// Removes the files that targets have from the configuration.
+fn leave_out_files(configured: &Config, targets: &mut Value) {
+    for (name, target) in targets.as_object_mut().into_iter().flatten() {
+        let own = configured.target.get(name).and_then(|own| own.file.as_ref());
+        if let (Some(own), Some(target)) = (own, target.as_object_mut())
+            && target.get("file").and_then(Value::as_str).is_some_and(|file| Path::new(file) == own)
+        {
+            target.remove("file");
+        }
+    }
+}
+
+/// Returns the value of a name such as `collector.keep_days`.
+fn value_of(config: &Config, name: &str) -> Value {
+    // The configuration always has a JSON.
+    let json = serde_json::to_value(config).unwrap_or_default();
+    json.pointer(&format!("/{}", name.replace('.', "/"))).cloned().unwrap_or_default()
+}
+
+/// Returns a value as text that is not too long for a line.
+fn clipped(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(TOLD) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
     }
 }
 

@@ -42,6 +42,7 @@ use crate::{
     part::HubPart,
     reread::OwnFiles,
     roles::{self, RoleReport, RolesReport},
+    setting_changes::{SettingChanges, SettingsWatch},
     topic_keeper,
 };
 
@@ -96,6 +97,9 @@ pub struct Supervisor {
     roles: Vec<SupervisedRole>,
     reporters: Reporters,
     report: StartReport,
+    /// The changed settings, for roles that start again.
+    changes: Arc<SettingChanges>,
+    _settings: SettingsWatch,
     hub: String,
     config: Config,
     client: Settings,
@@ -108,6 +112,7 @@ impl Supervisor {
         let remarks = hub::prepare(&config)?;
         let client = hub::process_config(&config)?;
         let parts = config.parts();
+        let changes = Arc::new(SettingChanges::open(&config).map_err(HubError::from)?);
         let mut supervisor = Supervisor {
             services: Vec::new(),
             log: Arc::default(),
@@ -116,6 +121,9 @@ impl Supervisor {
             roles: Vec::new(),
             reporters: Arc::default(),
             report: StartReport::default(),
+            // The collector logs faults of the file.
+            _settings: changes.clone().watch(None).map_err(HubError::Log)?,
+            changes,
             // The incarnation is unique to this process.
             hub: tampu_bus::host::incarnation().to_string(),
             config,
@@ -156,6 +164,7 @@ impl Supervisor {
                 let means = Means {
                     program: PathBuf::from(THIS_PROGRAM),
                     handover: Handover::new(&self.config, *part, &self.hub, demo, false),
+                    changes: self.changes.clone(),
                     cgroup: cgroup.clone().zip(*memory),
                     tell: teller(self.log.clone()),
                 };

@@ -101,6 +101,8 @@ export const SETTINGS_TEXT = {
     changed: (by: string, at: string) => `changed by ${by}, ${at} UTC`,
     saved: (name: string) => `Changed: ${name}.`,
     wasReset: (name: string) => `Reset: ${name}.`,
+    removes: "Use it, and remove records",
+    removesIt: "remove records for good",
     edit: "Change",
     changeIt: (name: string) => `Change: ${name}`,
     reset: "Reset",

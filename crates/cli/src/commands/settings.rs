@@ -17,9 +17,9 @@ use crate::{
 /// Show and change retention, quotas and routes of a running hub
 ///
 /// The hub of this host answers, or with --hub http://HOST:PORT another one, to administrators. A change overrides the configuration file until it is
-/// reset, and the log names the person who made it. Without a verb: list.
+/// reset, and the log names the person who made it. A tighter retention removes records, and needs --yes. Without a verb: list.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu settings\n  tampu settings set collector.keep_days 365\n  \
+#[command(after_help = "Examples:\n  tampu settings\n  tampu settings set collector.keep_days 365 --yes\n  \
     tampu settings set quota.source '[{\"names\": \"CORR/*\", \"records_per_s\": 0}]'\n  \
     tampu settings set target '{\"night\": {\"files\": 3}}'\n  \
     tampu settings set route '[{\"min_level\": \"Error\", \"to\": [\"night\"]}]'\n  tampu settings reset collector.keep_days")]
@@ -49,6 +49,9 @@ pub struct Set {
     name: String,
     /// The value as JSON; other texts are texts
     value: String,
+    /// Change it even if that removes records
+    #[arg(long)]
+    yes: bool,
 }
 
 /// Take a change back: the configuration file or the default sets it again
@@ -56,6 +59,9 @@ pub struct Set {
 pub struct Reset {
     /// The setting to reset
     name: String,
+    /// Reset it even if that removes records
+    #[arg(long)]
+    yes: bool,
 }
 
 impl Settings {
@@ -70,10 +76,10 @@ impl Settings {
         })?;
         let (settings, only) = match self.verb.unwrap_or(Verb::List) {
             Verb::List => (hub.settings(), None),
-            Verb::Set(Set { name, value }) => (set(&hub, &name, value), Some(name)),
-            Verb::Reset(Reset { name }) => (hub.reset_setting(&name), Some(name)),
+            Verb::Set(Set { name, value, yes }) => (set(&hub, &name, value, yes), Some(name)),
+            Verb::Reset(Reset { name, yes }) => (hub.reset_setting(&name, yes), Some(name)),
         };
-        let settings = settings.map_err(refused)?;
+        let settings = settings.map_err(unconfirmed)?;
         if self.json {
             return say(&settings.to_string());
         }
@@ -82,8 +88,18 @@ impl Settings {
     }
 }
 
-fn set(hub: &Client, name: &str, value: String) -> Result<Value, ClientError> {
-    hub.change_setting(name, &serde_json::from_str(&value).unwrap_or(Value::String(value)))
+fn set(hub: &Client, name: &str, value: String, confirm: bool) -> Result<Value, ClientError> {
+    hub.change_setting(name, &serde_json::from_str(&value).unwrap_or(Value::String(value)), confirm)
+}
+
+/// Names the flag that confirms a change.
+fn unconfirmed(error: ClientError) -> Failure {
+    match error {
+        ClientError::Refused { kind, detail, .. } if kind == "removes-records" => {
+            Failure::Failed(format!("{detail} (--yes does it)"))
+        }
+        error => refused(error),
+    }
 }
 
 fn say(line: &str) -> Outcome {

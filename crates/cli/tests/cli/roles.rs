@@ -304,6 +304,28 @@ fn confined_roles_get_changed_settings_and_cannot_read_the_configuration() {
 }
 
 #[test]
+fn a_broken_file_of_changed_settings_stops_no_role_that_starts_again() {
+    let site = Site::new();
+    let file = site.path("data/local/settings/changed.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[\"quota.streams\"]\nvalue = 77\nby = \"zoe\"\nat = \"2026-11-30T00:00:00\"\n").unwrap();
+    let hub = site.hub_of_roles(&[]);
+    let said = site.tampu(&["settings", "set", "collector.keep_days", "40"]);
+    assert!(said.code == 1 && said.err.contains("remove records") && said.err.contains("--yes"), "{said:?}");
+    // A role that was taken over can put this there: whoever opens it to read waits for ever.
+    fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    for name in ["collector", "book"] {
+        kill(&hub, name);
+    }
+    until("the settings hold", || site.tampu(&["settings"]).out.contains("quota.streams = 77  (changed by zoe"));
+    for name in ["collector", "book"] {
+        let process = format!("hub-{name}@*");
+        site.find(1, &["-p", &process, "--contains", "changed.toml: it is no regular file"]);
+    }
+}
+
+#[test]
 fn a_role_starts_again_for_a_replaced_file_beside_the_configuration() {
     let site = Site::new();
     let trusted = site.path("trusted.crt");

@@ -12,7 +12,7 @@ use crate::{
         problem::Problem,
         route::{Login, json_of},
     },
-    setting_changes::ChangeError,
+    setting_changes::{Asked, ChangeError},
 };
 
 /// The routes of the settings.
@@ -30,6 +30,7 @@ pub const ROUTES: &[Route] = &[
         path: "/settings/{name}",
         id: "changeSetting",
         what: "Changes a setting until it is reset; the hub uses it within a second. Returns all settings",
+        query: CONFIRM,
         takes: json_of::<NewValue>(),
         gives: (200, json_of::<ShownSettings>()),
         login: Login::Admin,
@@ -42,10 +43,15 @@ pub const ROUTES: &[Route] = &[
         what: "Takes the change of a setting back, so that the configuration file or the default sets it. Returns all settings",
         gives: (200, json_of::<ShownSettings>()),
         login: Login::Admin,
+        query: CONFIRM,
         act: reset,
         ..DELETE
     },
 ];
+
+/// The confirmation of a change that removes records.
+const CONFIRM: &[(&str, &str, &str)] =
+    &[("confirm", "boolean", "changes the setting even if that removes records; without it such a change is refused")];
 
 /// A new value of a setting.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -63,13 +69,14 @@ fn shown(call: &Call<'_>) -> ShownSettings {
 
 fn change(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let NewValue { value } = call.json()?;
-    let by = call.by();
-    call.api.setting_changes.set(call.var(0), value, &by)?;
+    let (by, from, confirmed) = (call.by(), call.auth.from.to_string(), call.flag("confirm")?);
+    call.api.setting_changes.set(call.var(0), value, &Asked { by: &by, from: &from, confirmed })?;
     ok(&shown(call))
 }
 
 fn reset(call: &mut Call<'_>) -> Result<Answer, Problem> {
-    if !call.api.setting_changes.reset(call.var(0))? {
+    let (by, from, confirmed) = (call.by(), call.auth.from.to_string(), call.flag("confirm")?);
+    if !call.api.setting_changes.reset(call.var(0), &Asked { by: &by, from: &from, confirmed })? {
         let why = format!("no change of '{}' overrides the configuration", call.var(0).escape_debug());
         return Err(Problem::new(StatusCode::NOT_FOUND, "no-change", why));
     }
@@ -82,8 +89,12 @@ impl From<ChangeError> for Problem {
             ChangeError::Value(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad-setting"),
             ChangeError::Fixed(_) => (StatusCode::NOT_FOUND, "no-setting"),
             ChangeError::Elsewhere(_) | ChangeError::Closed => (StatusCode::CONFLICT, "not-here"),
-            ChangeError::File { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+            ChangeError::Removes { .. } => (StatusCode::CONFLICT, "removes-records"),
+            ChangeError::File { .. } | ChangeError::Text { .. } | ChangeError::Gone { .. } | ChangeError::Unfit { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "failed")
+            }
         };
-        Problem::new(status, kind, error.to_string())
+        let problem = Problem::new(status, kind, error.to_string());
+        if kind == "removes-records" { problem.help("to change it, add 'confirm=true' to the query") } else { problem }
     }
 }

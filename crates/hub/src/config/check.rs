@@ -6,6 +6,9 @@ use tampu_event::history::LONGEST_KB;
 use super::{Collector, Config, Role, Spool, error::ConfigError};
 use crate::{listen::ListenAddress, routes, sandbox::mode::SandboxMode};
 
+/// The largest limit of an archive in GiB, 1 EiB: its bytes fit in 64 bits.
+const MOST_GIB: u64 = 1 << 30;
+
 impl Config {
     /// Checks settings against one another.
     pub fn check(&self) -> Result<(), ConfigError> {
@@ -112,8 +115,9 @@ impl Config {
     }
 
     fn check_collector(&self) -> Result<(), ConfigError> {
-        let Collector { segment_mb, segment_s, compact_share, compact, keep_days, keep_gb, keep_at_least_days, .. } =
-            self.collector;
+        let Collector {
+            segment_mb, segment_s, compact_share, compact, keep_days, keep_gb, keep_at_least_days, min_free_gb, ..
+        } = self.collector;
         let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: format!("collector.{setting}"), why });
         if segment_mb == 0 {
             return wrong("segment_mb", "a segment needs at least 1 MiB".to_owned());
@@ -127,6 +131,11 @@ impl Config {
         if !compact && (keep_days > 0 || keep_gb > 0) {
             let why = "expired records are removed by whole Parquet files, and compact = false makes none";
             return wrong(if keep_days > 0 { "keep_days" } else { "keep_gb" }, why.to_owned());
+        }
+        for (setting, gib) in [("keep_gb", keep_gb), ("min_free_gb", min_free_gb)] {
+            if gib > MOST_GIB {
+                return wrong(setting, format!("{gib} GiB are more than an archive can have ({MOST_GIB}); the unit is GiB"));
+            }
         }
         if let Some(place) = self.collector.backups.iter().find(|place| !place.is_absolute()) {
             return wrong("backups", format!("{}: a directory for backups needs its whole path", place.display()));

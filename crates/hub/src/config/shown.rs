@@ -101,7 +101,7 @@ pub struct ShownTable {
 
 impl ShownSettings {
     /// Takes the settings in force on a hub.
-    pub fn of(configured: &Config, InForce { config, changes }: &InForce) -> ShownSettings {
+    pub fn of(configured: &Config, InForce { config, changes, .. }: &InForce) -> ShownSettings {
         // Plain structures always have a JSON.
         let json = |config: &Config| serde_json::to_value(config).unwrap_or_default();
         let (given, usual) = (json(config), json(&Config::default()));
@@ -174,7 +174,7 @@ mod tests {
             [[route]]\nmin_level = \"Error\"\nto = [\"night\"]\n[target.night]\nfile = \"/n.log\"\n";
         let config =
             Config { file: Some("/etc/t.toml".into()), lines: lines_of(text), ..Config::parse(text, Path::new("t")).unwrap() };
-        let in_force = |config: &Config| InForce { config: config.clone(), changes: BTreeMap::new() };
+        let in_force = |config: &Config| InForce { config: config.clone(), changes: BTreeMap::new(), ignored: Vec::new() };
         let shown = ShownSettings::of(&config, &in_force(&config));
         let days = &shown.retention[0];
         assert_eq!((&days.value, &days.default, days.line), (&json!(365), &json!(0), Some(2)));
@@ -189,7 +189,7 @@ mod tests {
         let changed = Change { by: "user:zoe".to_owned(), at: "2026-11-30T00:00:00.000".to_owned(), value: json!(0) };
         let names = ["collector.keep_days", "route"];
         let changes = names.map(|name| (name.to_owned(), changed.clone())).into();
-        let shown = ShownSettings::of(&config, &InForce { config: config.clone(), changes });
+        let shown = ShownSettings::of(&config, &InForce { config: config.clone(), changes, ignored: Vec::new() });
         assert_eq!((shown.retention[0].line, shown.routes[0].line, shown.targets[0].line), (None, None, Some(10)));
         assert_eq!(shown.changes["route"].by, "user:zoe");
     }
@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn every_shown_setting_exists_and_has_a_default() {
         let config = Config::default();
-        let shown = ShownSettings::of(&config, &InForce { config: config.clone(), changes: BTreeMap::new() });
+        let shown =
+            ShownSettings::of(&config, &InForce { config: config.clone(), changes: BTreeMap::new(), ignored: Vec::new() });
         for one in shown.retention.iter().chain(&shown.quotas) {
             assert!(!one.value.is_null() && one.value == one.default && one.line.is_none(), "{one:?}");
         }

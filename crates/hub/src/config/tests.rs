@@ -118,3 +118,14 @@ fn a_hub_has_the_parts_of_its_roles_and_of_what_is_enabled() {
     config.tango.enabled = true;
     assert_eq!(config.parts(), [HubPart::Node, HubPart::Inputs, HubPart::Tango]);
 }
+
+#[test]
+fn a_size_in_bytes_is_refused_and_never_becomes_a_small_one() {
+    for setting in ["keep_gb", "min_free_gb"] {
+        let config = Config::parse(&format!("[collector]\n{setting} = {}\n", 1_u64 << 34), Path::new("t.toml")).unwrap();
+        let why = config.check().unwrap_err().to_string();
+        assert!(why.starts_with(&format!("collector.{setting}: 17179869184 GiB are more than")), "{why}");
+        let archive = config.archive();
+        assert!(archive.keep.bytes != Some(0) && archive.min_free > 0, "nothing is removed by an overflow");
+    }
+}

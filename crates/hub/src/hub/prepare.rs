@@ -31,7 +31,15 @@ pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     if let Some(directory) = config.settings_file().parent().filter(|_| config.access.change_settings && has(Role::Book)) {
         let _ = fs::create_dir_all(directory);
     }
-    SettingChanges::open(config)?;
+    let ignored = SettingChanges::open(config)?.in_force().ignored.clone();
+    let of_changes = |name: &String| {
+        let (name, file) = (name.escape_debug(), config.settings_file());
+        format!(
+            "the change of '{name}' in {} has no effect: this hub does not have or does not change that setting",
+            file.display()
+        )
+    };
+    remarks.extend(ignored.iter().map(of_changes));
     if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
         check_data(&config.domain_data())?;
     }

@@ -15,14 +15,15 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Read},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 use tampu_bus::access::{BadRule, Defaults, Effect, Place, Rule, Who};
 use toml::Spanned;
+
+use crate::untrusted_file::{self, Link};
 
 /// Longest policy file in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -183,15 +184,8 @@ impl PolicyFile {
 
 /// Returns the text of a policy file; `None` for a missing or empty one.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
-    let mut text = String::new();
-    match fs::File::open(path) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?.take(LONGEST + 1).read_to_string(&mut text)?,
-    };
-    if text.len() as u64 > LONGEST {
-        return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
-    }
-    Ok(Some(text).filter(|text| !text.is_empty()))
+    // Administrators may link it.
+    untrusted_file::text(path, LONGEST, Link::Followed)
 }
 
 fn text_of(path: &Path) -> Result<String, PolicyError> {

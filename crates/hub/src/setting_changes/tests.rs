@@ -1,3 +1,5 @@
+use std::{fs, os::unix::fs::symlink};
+
 use serde_json::json;
 
 use super::*;
@@ -18,6 +20,9 @@ fn configured(directory: &Path, text: &str) -> Config {
     config
 }
 
+const ZOE: Asked<'static> = Asked { by: "user:zoe", from: "127.0.0.1", confirmed: false };
+const SURE: Asked<'static> = Asked { confirmed: true, ..ZOE };
+
 #[test]
 fn changes_hold_over_the_configuration_and_in_the_next_life() {
     let directory = tempfile::tempdir().unwrap();
@@ -29,12 +34,12 @@ fn changes_hold_over_the_configuration_and_in_the_next_life() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let of_user = seen.clone();
     settings.on_change(move |config| of_user.lock().push(config.collector.keep_days));
-    settings.set("collector.keep_days", json!(365), "user:zoe").unwrap();
-    settings.set("quota.source", json!([{ "names": "CORR/*", "records_per_s": 0 }]), "user:zoe").unwrap();
+    settings.set("collector.keep_days", json!(365), &ZOE).unwrap();
+    settings.set("quota.source", json!([{ "names": "CORR/*", "records_per_s": 0 }]), &ZOE).unwrap();
     settings
-        .set("target", json!({ "night": { "file": "/var/log/night" }, "day": { "syslog": "udp log.site:514" } }), "user:zoe")
+        .set("target", json!({ "night": { "file": "/var/log/night" }, "day": { "syslog": "udp log.site:514" } }), &ZOE)
         .unwrap();
-    settings.set("route", json!([{ "min_level": "Error", "to": ["day"] }]), "user:max").unwrap();
+    settings.set("route", json!([{ "min_level": "Error", "to": ["day"] }]), &Asked { by: "user:max", ..ZOE }).unwrap();
     assert_eq!(*seen.lock(), [365, 365, 365, 365]);
 
     let again = SettingChanges::open(&config).unwrap().in_force();
@@ -43,8 +48,8 @@ fn changes_hold_over_the_configuration_and_in_the_next_life() {
     assert_eq!(again.changes["route"].by, "user:max");
     assert_eq!(again.config.data, config.data);
 
-    assert!(settings.reset("collector.keep_days").unwrap());
-    assert!(!settings.reset("collector.keep_days").unwrap());
+    assert!(settings.reset("collector.keep_days", &SURE).unwrap());
+    assert!(!settings.reset("collector.keep_days", &SURE).unwrap());
     assert_eq!(SettingChanges::open(&config).unwrap().in_force().config.collector.keep_days, 30);
 }
 
@@ -53,11 +58,13 @@ fn invalid_changes_are_refused_by_the_name_of_the_setting_and_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let config = configured(directory.path(), "[collector]\nkeep_days = 30\n");
     let settings = SettingChanges::open(&config).unwrap();
-    let refused = |name: &str, value: Value| settings.set(name, value, "user:zoe").unwrap_err().to_string();
+    let refused = |name: &str, value: Value| settings.set(name, value, &ZOE).unwrap_err().to_string();
     for (name, value, expected) in [
         ("collector.keep_days", json!("x"), "collector.keep_days: invalid type"),
         ("collector.keep_days", json!(-1), "collector.keep_days: invalid value"),
         ("collector.keep_days", json!(3), "3 is less than keep_at_least_days"),
+        ("collector.keep_gb", json!(1_u64 << 34), "collector.keep_gb: 17179869184 GiB are more than an archive can have"),
+        ("collector.min_free_gb", json!(u64::MAX), "collector.min_free_gb: "),
         ("collector.commit_ms", json!(3), "'collector.commit_ms' cannot be changed while the hub runs"),
         ("data", json!("/"), "'data' cannot be changed"),
         ("route", json!([{ "to": ["x"] }]), "there is no [target.x]"),
@@ -79,15 +86,15 @@ fn invalid_changes_are_refused_by_the_name_of_the_setting_and_change_nothing() {
 fn a_hub_that_allows_no_changes_or_keeps_no_logs_uses_none() {
     let directory = tempfile::tempdir().unwrap();
     let open = configured(directory.path(), "");
-    SettingChanges::open(&open).unwrap().set("collector.keep_days", json!(40), "user:zoe").unwrap();
+    SettingChanges::open(&open).unwrap().set("collector.keep_days", json!(40), &SURE).unwrap();
     let closed = configured(directory.path(), "[access]\nchange_settings = false\n");
     let settings = SettingChanges::open(&closed).unwrap();
     assert_eq!(settings.in_force().config.collector.keep_days, 0);
-    assert!(matches!(settings.set("collector.keep_days", json!(1), "user:zoe"), Err(ChangeError::Closed)));
+    assert!(matches!(settings.set("collector.keep_days", json!(1), &ZOE), Err(ChangeError::Closed)));
     assert!(changeable_names(&closed).is_empty());
     let without = configured(directory.path(), "roles = [\"node\", \"book\"]\n");
     let settings = SettingChanges::open(&without).unwrap();
-    assert!(matches!(settings.set("quota.streams", json!(1), "user:zoe"), Err(ChangeError::Elsewhere(_))));
+    assert!(matches!(settings.set("quota.streams", json!(1), &ZOE), Err(ChangeError::Elsewhere(_))));
     assert_eq!(changeable_names(&without), OF_BOOK);
 }
 
@@ -96,11 +103,11 @@ fn a_broken_file_stops_the_start_and_changes_nothing_later() {
     let directory = tempfile::tempdir().unwrap();
     let config = configured(directory.path(), "");
     let settings = SettingChanges::open(&config).unwrap();
-    settings.set("collector.keep_days", json!(40), "user:zoe").unwrap();
+    settings.set("collector.keep_days", json!(40), &SURE).unwrap();
     fs::write(config.settings_file(), "[\"collector.keep_days\"]\nvalue = ").unwrap();
     assert!(settings.read_again().unwrap_err().to_string().contains("the file of changed settings"));
     assert_eq!(settings.in_force().config.collector.keep_days, 40);
-    assert!(settings.set("collector.keep_days", json!(41), "user:zoe").is_err(), "nobody's changes are overwritten");
+    assert!(settings.set("collector.keep_days", json!(41), &ZOE).is_err(), "nobody's changes are overwritten");
     assert!(SettingChanges::open(&config).is_err());
     fs::write(config.settings_file(), "[\"collector.keep_days\"]\nvalue = 50\nby = \"x\"\nat = \"y\"\n").unwrap();
     settings.read_again().unwrap();
@@ -112,7 +119,7 @@ fn changed_targets_send_to_hosts_of_the_configuration_alone() {
     let directory = tempfile::tempdir().unwrap();
     let text = "[access]\nsyslog_hosts = [\"*.site:514\"]\n[target.far]\nsyslog = \"tcp log.other:601\"\n";
     let settings = SettingChanges::open(&configured(directory.path(), text)).unwrap();
-    let set = |place: &str| settings.set("target", json!({ "x": { "syslog": place } }), "user:zoe");
+    let set = |place: &str| settings.set("target", json!({ "x": { "syslog": place } }), &ZOE);
     for place in ["tcp log.other:601", "udp a.site:514", "tcp B.Site:514"] {
         set(place).unwrap_or_else(|why| panic!("{place}: {why}"));
     }
@@ -122,4 +129,139 @@ fn changed_targets_send_to_hosts_of_the_configuration_alone() {
         assert!(why.contains("syslog_hosts in [access]"), "{why}");
     }
     assert_eq!(settings.in_force().config.target["x"].syslog.as_deref(), Some("tcp B.Site:514"));
+}
+
+#[test]
+fn a_change_that_removes_records_is_confirmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "[collector]\nkeep_days = 30\n");
+    let settings = SettingChanges::open(&config).unwrap();
+    let why = settings.set("collector.keep_days", json!(20), &ZOE).unwrap_err();
+    assert_eq!(why.to_string(), "'collector.keep_days' as 20 in place of 30 lets the hub remove records at once and for good");
+    assert_eq!(settings.in_force().config.collector.keep_days, 30);
+    settings.set("collector.keep_days", json!(40), &ZOE).unwrap();
+    assert!(matches!(settings.reset("collector.keep_days", &ZOE), Err(ChangeError::Removes { .. })));
+    assert_eq!(settings.in_force().config.collector.keep_days, 40);
+    assert!(settings.reset("collector.keep_days", &SURE).unwrap());
+    settings.set("collector.keep_days", json!(20), &SURE).unwrap();
+    // It wins records, and asks nobody.
+    assert!(settings.reset("collector.keep_days", &ZOE).unwrap());
+}
+
+#[test]
+fn a_vanished_file_changes_nothing_and_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "[collector]\nkeep_days = 30\n");
+    let file = config.settings_file();
+    let settings = SettingChanges::open(&config).unwrap();
+    settings.set("collector.keep_days", json!(40), &ZOE).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let remove = || fs::remove_file(&file).unwrap();
+    let clear = || fs::write(&file, "\n").unwrap();
+    for vanish in [&remove as &dyn Fn(), &clear] {
+        vanish();
+        assert!(matches!(settings.read_again(), Err(ChangeError::Gone { .. })));
+        assert!(!settings.read_again().unwrap(), "it is said once");
+        assert!(matches!(settings.set("quota.streams", json!(9), &ZOE), Err(ChangeError::Gone { .. })));
+        assert_eq!(settings.in_force().config.collector.keep_days, 40);
+        fs::write(&file, &text).unwrap();
+        assert!(settings.read_again().unwrap());
+    }
+    // The last reset leaves a file without changes, which other processes tell from a vanished one.
+    let other = SettingChanges::open(&config).unwrap();
+    assert!(settings.reset("collector.keep_days", &SURE).unwrap());
+    assert!(other.read_again().unwrap());
+    assert_eq!(other.in_force().config.collector.keep_days, 30);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "");
+    let settings = SettingChanges::open(&config).unwrap();
+    symlink(directory.path().join("elsewhere.toml"), config.settings_file()).unwrap();
+    fs::write(directory.path().join("elsewhere.toml"), "[\"quota.streams\"]\nvalue = 5\nby = \"x\"\nat = \"y\"\n").unwrap();
+    for _ in 0..2 {
+        assert!(settings.read_again().unwrap_err().to_string().contains("symbolic link"));
+    }
+    assert!(settings.in_force().changes.is_empty());
+}
+
+#[test]
+fn a_role_that_starts_again_beside_a_broken_file_has_the_changes_that_its_supervisor_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = configured(directory.path(), "");
+    let settings = SettingChanges::open(&config).unwrap();
+    settings.set("collector.keep_days", json!(40), &SURE).unwrap();
+    config.changes = text_of(&settings.in_force().changes);
+    for broken in [Some("broken"), None] {
+        match broken {
+            Some(text) => fs::write(config.settings_file(), text).unwrap(),
+            None => fs::remove_file(config.settings_file()).unwrap(),
+        }
+        let role = SettingChanges::open(&config).unwrap();
+        assert_eq!(role.in_force().config.collector.keep_days, 40);
+        assert!(role.read_again().is_err(), "the log names the fault");
+    }
+}
+
+#[test]
+fn changes_without_effect_are_named_and_stay_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "");
+    let of = |name: &str| format!("[\"{name}\"]\nvalue = 1\nby = \"x\"\nat = \"y\"\n");
+    fs::write(config.settings_file(), of("collector.later") + &of("quota.streams")).unwrap();
+    let settings = SettingChanges::open(&config).unwrap();
+    assert_eq!(settings.in_force().ignored, ["collector.later"]);
+    assert!(settings.reset("quota.streams", &ZOE).unwrap());
+    assert!(fs::read_to_string(config.settings_file()).unwrap().contains("collector.later"));
+}
+
+#[test]
+fn a_change_that_no_longer_fits_the_configuration_is_named_with_its_person() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = configured(directory.path(), "[target.night]\n[target.day]\n");
+    let settings = SettingChanges::open(&before).unwrap();
+    settings.set("quota.streams", json!(5), &ZOE).unwrap();
+    settings.set("target", json!({ "night": {} }), &ZOE).unwrap();
+    let now = configured(directory.path(), "[target.night]\n[target.day]\n[[route]]\nto = [\"day\"]\n");
+    let why = SettingChanges::open(&now).err().unwrap().to_string();
+    assert!(why.starts_with("the change of 'target' by user:zoe in "), "{why}");
+    assert!(why.contains("does not fit the configuration: ") && why.contains("there is no [target.day]"), "{why}");
+    assert!(why.ends_with("remove its table from that file"), "{why}");
+}
+
+#[test]
+fn a_configured_target_has_the_file_of_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = configured(directory.path(), "[target.night]\nfile = \"/var/log/night\"\n");
+    let settings = SettingChanges::open(&before).unwrap();
+    settings.set("target", json!({ "night": { "file": "/var/log/night", "files": 3 } }), &ZOE).unwrap();
+    assert!(!fs::read_to_string(before.settings_file()).unwrap().contains("/var/log/night"));
+    let now = configured(directory.path(), "[target.night]\nfile = \"/srv/night\"\n");
+    let night = SettingChanges::open(&now).unwrap().in_force().config.target["night"].clone();
+    assert_eq!(night.file, Some(PathBuf::from("/srv/night")));
+}
+
+#[test]
+fn the_audit_has_both_values_also_of_changes_by_hand() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "[collector]\nkeep_days = 30\n");
+    let settings = SettingChanges::open(&config).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let of_audit = told.clone();
+    settings.audit_to(move |Told { by, from, setting, values }| of_audit.lock().push(format!("{by} {from} {setting} {values}")));
+    settings.set("collector.keep_days", json!(40), &ZOE).unwrap();
+    settings.reset("collector.keep_days", &SURE).unwrap();
+    settings.set("quota.source", json!([{ "names": "x".repeat(1000) }]), &ZOE).unwrap();
+    let file = config.settings_file();
+    fs::write(&file, "[\"quota.streams\"]\nvalue = 5\nby = \"max\"\nat = \"y\"\n").unwrap();
+    settings.read_again().unwrap();
+    let told = told.lock();
+    let file = format!("file {}", file.display());
+    assert_eq!(told[0], "user:zoe 127.0.0.1 collector.keep_days 30 -> 40");
+    assert_eq!(told[1], "user:zoe 127.0.0.1 collector.keep_days 40 -> 30 (the configuration's)");
+    assert!(told[2].ends_with("xxx...") && told[2].len() < 300, "{}", told[2]);
+    assert!(told[3].starts_with(&format!("somebody {file} quota.source [")), "{}", told[3]);
+    assert!(told[4].starts_with(&format!("max {file} quota.streams ")) && told[4].ends_with(" -> 5"), "{}", told[4]);
 }

@@ -35,7 +35,7 @@ use crate::{
     config::{Config, lines::SettingLines},
     part::HubPart,
     reread::{ChangingSettings, OwnFiles},
-    setting_changes::SettingChanges,
+    setting_changes::{SettingChanges, text_of},
 };
 
 /// Time limit of an answer.
@@ -58,6 +58,7 @@ pub struct Handover {
     log_flags: LogPatch,
     file: Option<PathBuf>,
     lines: SettingLines,
+    changes: Option<String>,
 }
 
 impl Handover {
@@ -77,19 +78,23 @@ impl Handover {
             log_flags: config.log_flags.clone(),
             file: config.file.clone(),
             lines: config.lines.clone(),
+            changes: config.changes.clone(),
         }
     }
 
     /// Returns the configuration as the supervisor has it.
     pub fn config(&self) -> Config {
-        let (log_flags, file, lines) = (self.log_flags.clone(), self.file.clone(), self.lines.clone());
-        Config { log_flags, file, lines, ..self.config.clone() }
+        let Handover { log_flags, file, lines, changes, .. } = self.clone();
+        Config { log_flags, file, lines, changes, ..self.config.clone() }
     }
 
-    /// Takes the quotas in force. A confined role that divides them cannot read the file of changed settings.
-    pub(super) fn take_quotas(&mut self) {
-        if let Ok(changes) = SettingChanges::open(&self.config()) {
-            self.config.quota.clone_from(&changes.in_force().config.quota);
+    /// Takes the changed settings in force, and the quotas for a role that divides them: it is confined, and cannot read
+    /// the file of these settings.
+    pub(super) fn take_changes(&mut self, changes: &SettingChanges) {
+        let in_force = changes.in_force();
+        self.changes = text_of(&in_force.changes);
+        if self.part == HubPart::Inputs {
+            self.config.quota.clone_from(&in_force.config.quota);
         }
     }
 

@@ -31,7 +31,7 @@ use super::{
     cgroup::Cgroup,
     handover::{Handover, StartFailure, StartReport, Word, receive, send},
 };
-use crate::{listen::ListenAddress, part::HubPart, reread::OwnFiles, roles::RoleReport};
+use crate::{listen::ListenAddress, part::HubPart, reread::OwnFiles, roles::RoleReport, setting_changes::SettingChanges};
 
 /// Pause of the thread after a panic.
 const RESTART: Duration = Duration::from_secs(1);
@@ -58,6 +58,7 @@ pub(super) type Tell = Arc<dyn Fn(HubPart, RoleEvent<'_>) + Send + Sync>;
 pub(super) struct Means {
     pub program: PathBuf,
     pub handover: Handover,
+    pub changes: Arc<SettingChanges>,
     pub cgroup: Option<(Arc<Cgroup>, u64)>,
     pub tell: Tell,
 }
@@ -252,9 +253,7 @@ impl RoleKeeper {
         drop(command);
         let _reaper = Reaper(self.shared.clone());
         let mut handover = self.means.handover.clone();
-        if handover.part == HubPart::Inputs {
-            handover.take_quotas();
-        }
+        handover.take_changes(&self.means.changes);
         if let Some((cgroup, memory)) = &self.means.cgroup {
             match cgroup.hold(part, pid, *memory) {
                 Ok(()) => handover.in_cgroup = true,

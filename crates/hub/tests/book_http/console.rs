@@ -68,7 +68,7 @@ fn every_route_of_the_console_does_what_the_document_says() {
     let settings = get("/settings").json();
     assert_eq!((&settings["collects"], &settings["retention"][0]["name"]), (&json!(true), &json!("collector.keep_days")));
 
-    let changed = all.ask(&owner, "PUT", "/settings/collector.keep_days", Some(json!({ "value": 40 }))).json();
+    let changed = all.ask(&owner, "PUT", "/settings/collector.keep_days?confirm=true", Some(json!({ "value": 40 }))).json();
     assert_eq!((&changed["retention"][0]["value"], changed["changes"]["collector.keep_days"].is_object()), (&json!(40), true));
     assert_eq!(all.ask(&owner, "DELETE", "/settings/collector.keep_days", None).json()["changes"], json!({}));
 
@@ -225,6 +225,18 @@ fn administrators_change_settings_that_hold_at_once_and_after_a_restart() {
     assert!(problem.is(422).json()["detail"].as_str().unwrap().contains("keep_at_least_days"));
     assert!(set(&site, "collector.commit_ms", json!(3)).is(404).json()["type"].as_str().unwrap().ends_with("no-setting"));
     assert!(owner.delete("/settings/route").is(404).json()["type"].as_str().unwrap().ends_with("no-change"));
+    // Hours of records would go with a number of bytes, and with days that nobody has confirmed.
+    assert!(
+        set(&site, "collector.keep_gb", json!(1_u64 << 34)).is(422).json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("the unit is GiB")
+    );
+    let problem = set(&site, "collector.keep_days", json!(50)).is(409);
+    assert_eq!(problem.problem(), "removes-records");
+    assert!(problem.json()["way_out"].as_str().unwrap().contains("confirm=true"));
+    assert_eq!(owner.get("/settings").json()["changes"], json!({}));
+    owner.put("/settings/collector.keep_days?confirm=true", json!({ "value": 50 })).is(200);
     set(&site, "book.user_gb", json!(0.000_001)).is(200);
     assert_eq!(owner.get("/usage").json()["quota"]["user"], 1000);
     // The routes begin to work while the hub runs, and the file of the target is where the hub keeps them.
@@ -234,7 +246,8 @@ fn administrators_change_settings_that_hold_at_once_and_after_a_restart() {
     until("a record of the new route", || {
         set(&site, "collector.keep_days", json!(50)).is(200);
         let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if text.contains("/settings/collector.keep_days") { Ok(()) } else { Err(text) }
+        let told = "admin setting collector.keep_days: 50 -> 50";
+        if text.contains("PUT /settings/collector.keep_days") && text.contains(told) { Ok(()) } else { Err(text) }
     });
     site.restart(|_| {});
     let shown = site.owner().get("/settings").json();

@@ -4,6 +4,11 @@ use serde_json::{Value, json};
 
 use super::{Client, Result, address::encoded};
 
+/// The address of a setting.
+fn setting(name: &str, confirm: bool) -> String {
+    format!("/settings/{}{}", encoded(name), if confirm { "?confirm=true" } else { "" })
+}
+
 impl Client {
     /// The rules in force, as `GET /access` returns them.
     pub fn rules(&self) -> Result<Value> {
@@ -25,14 +30,14 @@ impl Client {
         self.get("/settings")
     }
 
-    /// Changes a setting, and returns all.
-    pub fn change_setting(&self, name: &str, value: &Value) -> Result<Value> {
-        self.call("PUT", &format!("/settings/{}", encoded(name)), Some(&json!({ "value": value })), &[])
+    /// Changes a setting, and returns all. A change that removes records has to be confirmed.
+    pub fn change_setting(&self, name: &str, value: &Value, confirm: bool) -> Result<Value> {
+        self.call("PUT", &setting(name, confirm), Some(&json!({ "value": value })), &[])
     }
 
-    /// Takes the change of a setting back, and returns all.
-    pub fn reset_setting(&self, name: &str) -> Result<Value> {
-        self.call("DELETE", &format!("/settings/{}", encoded(name)), None, &[])
+    /// Takes the change of a setting back, and returns all. One that removes records has to be confirmed.
+    pub fn reset_setting(&self, name: &str, confirm: bool) -> Result<Value> {
+        self.call("DELETE", &setting(name, confirm), None, &[])
     }
 
     /// Explains a decision about an action, as `GET /access/explain` returns it.

@@ -1,0 +1,76 @@
+//! Errors of changing a setting.
+
+use std::{io, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::config::ConfigError;
+
+/// Errors of changing a setting.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The file cannot be read or written.
+    #[error("the file of changed settings {path}: {why}")]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        why: io::Error,
+    },
+    /// The text of the file is invalid.
+    #[error("the file of changed settings {path}: {why}")]
+    Text {
+        /// Path of the file.
+        path: PathBuf,
+        /// The reason, in words.
+        why: String,
+    },
+    /// The file is gone or empty, and had changes before.
+    #[error(
+        "the file of changed settings {path} is gone or empty, and had changes: put it back; a file with a comment alone has no \
+         changes"
+    )]
+    Gone {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// Changes of the file do not fit the configuration.
+    #[error("{changes} in {path} does not fit the configuration: {why}; remove its table from that file")]
+    Unfit {
+        /// The changes and their persons, in words.
+        changes: String,
+        /// Path of the file.
+        path: PathBuf,
+        why: ConfigError,
+    },
+    /// The setting does not exist, or only the configuration file sets it.
+    #[error("'{0}' cannot be changed while the hub runs; change its line in the configuration file, and restart the hub")]
+    Fixed(String),
+    /// Another hub uses the setting.
+    #[error("'{0}' is a setting of the hub that keeps the logs, and this one does not; change it there")]
+    Elsewhere(String),
+    /// The configuration allows no changes.
+    #[error(
+        "the configuration of this hub allows no changes here (change_settings in [access]); change its file, and restart the hub"
+    )]
+    Closed,
+    /// The change may remove records, and nobody has confirmed it.
+    #[error("'{setting}' as {new} in place of {old} lets the hub remove records at once and for good")]
+    Removes {
+        /// Name of the setting.
+        setting: String,
+        /// Its value in force.
+        old: Value,
+        /// Its value after the change.
+        new: Value,
+    },
+    /// The value is invalid.
+    #[error(transparent)]
+    Value(#[from] ConfigError),
+}
+
+impl ChangeError {
+    /// Returns true if reading again, without a change of the file, may succeed.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, ChangeError::File { .. })
+    }
+}
