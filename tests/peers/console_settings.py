@@ -203,6 +203,19 @@ def hub_changes(console, place):
     quotas = lambda: read(console, "settings")["sources"]
     check("the hub has both quotas", [one["value"] for one in quotas()] == [{"names": "CORR/*", "records_per_s": 0}, {"names": "LOOP/*", "records_per_s": 7}])
 
+    print("somebody else changes them meanwhile")
+    button("Change: Quotas of some sources").click()
+    second.get_by_label("Records a second").fill("8")
+    place.run("settings", "set", "quota.source", '[{"names": "OTHER/*", "streams": 3}]')
+    page.get_by_role("button", name="Save the quotas").click()
+    expect(page.get_by_role("alert")).to_contain_text("Somebody else changed the settings meanwhile", timeout=30000)
+    check("nothing was overwritten", [one["value"] for one in quotas()] == [{"names": "OTHER/*", "streams": 3}])
+    expect(page.get_by_role("region", name="Quotas").get_by_role("group", name="quota.source")).to_contain_text("OTHER/*")
+    expect(second.get_by_label("Records a second")).to_have_value("8")
+    page.get_by_role("button", name="Save the quotas").click()
+    said(console, "Changed: Quotas of some sources.")
+    check("the second time it was", quotas()[1]["value"] == {"names": "LOOP/*", "records_per_s": 8})
+
     # A target with a file elsewhere is for the configuration alone.
     button("Change: Targets").click()
     page.get_by_role("button", name="Add a target").click()

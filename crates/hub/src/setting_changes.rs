@@ -23,6 +23,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tampu_log::Logger;
 
 use crate::{
@@ -41,6 +42,9 @@ mod watch;
 
 /// Longest value in the audit, in characters.
 const TOLD: usize = 200;
+
+/// Bytes of a version.
+const VERSION: usize = 16;
 
 /// Settings of the collector that can change while it runs.
 const OF_COLLECTOR: &[&str] = &[
@@ -67,6 +71,8 @@ pub struct Asked<'a> {
     pub from: &'a str,
     /// True if the change may remove records.
     pub confirmed: bool,
+    /// The version of the changes that the person has read; `None` changes any version.
+    pub version: Option<&'a str>,
 }
 
 /// A change for the audit.
@@ -91,6 +97,15 @@ pub struct InForce {
     pub changes: Changes,
     /// Changes of the file that this hub does not allow or does not know, which have no effect.
     pub ignored: Vec<String>,
+}
+
+impl InForce {
+    /// Returns the version of the changes. Different changes have different ones.
+    pub fn version(&self) -> String {
+        // Changes always have a JSON.
+        let text = serde_json::to_vec(&self.changes).unwrap_or_default();
+        Sha256::digest(text).iter().take(VERSION).map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 type Apply = Box<dyn Fn(&Config) + Send + Sync>;
@@ -156,7 +171,7 @@ impl SettingChanges {
             leave_out_files(&self.configured, &mut value);
         }
         let mut read = self.read.lock();
-        let mut changes = self.read_held()?;
+        let mut changes = self.read_for(asked)?;
         let at = crate::clock::now().to_acs();
         changes.insert(name.to_owned(), Change { value, by: asked.by.to_owned(), at });
         self.write(name, changes, &mut read, asked)
@@ -166,7 +181,7 @@ impl SettingChanges {
     pub fn reset(&self, name: &str, asked: &Asked<'_>) -> Result<bool, ChangeError> {
         changeable(&self.configured, name)?;
         let mut read = self.read.lock();
-        let mut changes = self.read_held()?;
+        let mut changes = self.read_for(asked)?;
         if changes.remove(name).is_none() {
             return Ok(false);
         }
@@ -221,6 +236,17 @@ impl SettingChanges {
             None if self.in_force().changes.is_empty() => Ok(Changes::new()),
             None => Err(ChangeError::Gone { path: self.file.clone() }),
         }
+    }
+
+    /// Reads the changes for one more, if they are those that the person has read.
+    fn read_for(&self, asked: &Asked<'_>) -> Result<Changes, ChangeError> {
+        let changes = self.read_held()?;
+        if let Some(version) = asked.version
+            && merge(&self.configured, changes.clone())?.version() != version
+        {
+            return Err(ChangeError::Changed);
+        }
+        Ok(changes)
     }
 
     /// Uses these settings. `asked` names the setting that a person asked for; others were changed in the file by hand.

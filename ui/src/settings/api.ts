@@ -66,7 +66,7 @@ export const api = {
   addRule: (rule: { effect: string; who: string; may: string[]; what: string; why: string | null }) => send<Rule>("POST", "access/rules", rule),
   dropRule: (line: number) => send<void>("DELETE", `access/rules/${line}`),
   hubSettings: () => read<HubSettings>("settings"),
-  changeSetting: (name: string, value: unknown, confirm: boolean) => send<HubSettings>("PUT", `settings/${part(name)}?confirm=${confirm}`, { value }),
-  resetSetting: (name: string, confirm: boolean) => send<HubSettings>("DELETE", `settings/${part(name)}?confirm=${confirm}`),
+  changeSetting: (name: string, value: unknown, confirm: boolean, version: string) => send<HubSettings>("PUT", `settings/${part(name)}?confirm=${confirm}`, { value }, `"${version}"`),
+  resetSetting: (name: string, confirm: boolean, version: string) => send<HubSettings>("DELETE", `settings/${part(name)}?confirm=${confirm}`, undefined, `"${version}"`),
   usage: () => read<Usage>("usage"),
 };

@@ -103,6 +103,8 @@ export const SETTINGS_TEXT = {
     wasReset: (name: string) => `Reset: ${name}.`,
     removes: "Use it, and remove records",
     removesIt: "remove records for good",
+    changedMeanwhile: "Somebody else changed the settings meanwhile, and nothing was saved. The page shows what holds now; save again to replace it.",
+    now: "In force now:",
     edit: "Change",
     changeIt: (name: string) => `Change: ${name}`,
     reset: "Reset",

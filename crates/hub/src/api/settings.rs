@@ -1,6 +1,6 @@
 //! Retention, quotas and routes of this hub, with the places that set them, and their changes while it runs.
 
-use http::StatusCode;
+use http::{StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,8 +9,9 @@ use super::call::{Answer, Call, DELETE, GET, PUT, Route, ok};
 use crate::{
     config::shown::ShownSettings,
     http::{
+        headers::set,
         problem::Problem,
-        route::{Login, json_of},
+        route::{IfMatch, Login, json_of},
     },
     setting_changes::{Asked, ChangeError},
 };
@@ -23,7 +24,7 @@ pub const ROUTES: &[Route] = &[
         what: "Returns routes, quotas and retention of this hub: the values in force, the defaults, the lines of the configuration, and the changes",
         gives: (200, json_of::<ShownSettings>()),
         login: Login::Admin,
-        act: |call| ok(&shown(call)),
+        act: |call| shown(call),
         ..GET
     },
     Route {
@@ -34,6 +35,7 @@ pub const ROUTES: &[Route] = &[
         takes: json_of::<NewValue>(),
         gives: (200, json_of::<ShownSettings>()),
         login: Login::Admin,
+        if_match: IfMatch::Optional,
         act: change,
         ..PUT
     },
@@ -44,6 +46,7 @@ pub const ROUTES: &[Route] = &[
         gives: (200, json_of::<ShownSettings>()),
         login: Login::Admin,
         query: CONFIRM,
+        if_match: IfMatch::Optional,
         act: reset,
         ..DELETE
     },
@@ -62,25 +65,37 @@ pub struct NewValue {
     pub value: Value,
 }
 
-fn shown(call: &Call<'_>) -> ShownSettings {
+/// Answers with all settings; the ETag is the version of the changes.
+fn shown(call: &Call<'_>) -> Result<Answer, Problem> {
     let changes = &call.api.setting_changes;
-    ShownSettings::of(changes.configured(), &changes.in_force())
+    let shown = ShownSettings::of(changes.configured(), &changes.in_force());
+    let mut answer = ok(&shown)?;
+    set(answer.headers_mut(), header::ETAG, &format!("\"{}\"", shown.version));
+    Ok(answer)
+}
+
+/// Returns the version that the caller has read, if the caller names one.
+fn version<'c>(call: &'c Call<'_>) -> Option<&'c str> {
+    let said = call.head.headers.get(header::IF_MATCH)?.to_str().unwrap_or_default().trim();
+    (said != "*").then(|| said.trim_matches('"'))
 }
 
 fn change(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let NewValue { value } = call.json()?;
     let (by, from, confirmed) = (call.by(), call.auth.from.to_string(), call.flag("confirm")?);
-    call.api.setting_changes.set(call.var(0), value, &Asked { by: &by, from: &from, confirmed })?;
-    ok(&shown(call))
+    let asked = Asked { by: &by, from: &from, confirmed, version: version(call) };
+    call.api.setting_changes.set(call.var(0), value, &asked)?;
+    shown(call)
 }
 
 fn reset(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let (by, from, confirmed) = (call.by(), call.auth.from.to_string(), call.flag("confirm")?);
-    if !call.api.setting_changes.reset(call.var(0), &Asked { by: &by, from: &from, confirmed })? {
+    let asked = Asked { by: &by, from: &from, confirmed, version: version(call) };
+    if !call.api.setting_changes.reset(call.var(0), &asked)? {
         let why = format!("no change of '{}' overrides the configuration", call.var(0).escape_debug());
         return Err(Problem::new(StatusCode::NOT_FOUND, "no-change", why));
     }
-    ok(&shown(call))
+    shown(call)
 }
 
 impl From<ChangeError> for Problem {
@@ -89,12 +104,17 @@ impl From<ChangeError> for Problem {
             ChangeError::Value(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad-setting"),
             ChangeError::Fixed(_) => (StatusCode::NOT_FOUND, "no-setting"),
             ChangeError::Elsewhere(_) | ChangeError::Closed => (StatusCode::CONFLICT, "not-here"),
+            ChangeError::Changed => (StatusCode::PRECONDITION_FAILED, "changed"),
             ChangeError::Removes { .. } => (StatusCode::CONFLICT, "removes-records"),
             ChangeError::File { .. } | ChangeError::Text { .. } | ChangeError::Gone { .. } | ChangeError::Unfit { .. } => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "failed")
             }
         };
         let problem = Problem::new(status, kind, error.to_string());
-        if kind == "removes-records" { problem.help("to change it, add 'confirm=true' to the query") } else { problem }
+        match error {
+            ChangeError::Removes { .. } => problem.help("to change it, add 'confirm=true' to the query"),
+            ChangeError::Changed => problem.at("header If-Match").help("read them again, and change what holds now"),
+            _ => problem,
+        }
     }
 }

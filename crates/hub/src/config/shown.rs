@@ -64,6 +64,8 @@ pub struct ShownSettings {
     pub changeable: Vec<String>,
     /// Changes that override the configuration file, by the names of the settings.
     pub changes: BTreeMap<String, ShownChange>,
+    /// The version of the changes, as in the ETag.
+    pub version: String,
 }
 
 /// A change of a setting while the hub ran.
@@ -101,7 +103,8 @@ pub struct ShownTable {
 
 impl ShownSettings {
     /// Takes the settings in force on a hub.
-    pub fn of(configured: &Config, InForce { config, changes, .. }: &InForce) -> ShownSettings {
+    pub fn of(configured: &Config, in_force: &InForce) -> ShownSettings {
+        let InForce { config, changes, .. } = in_force;
         // Plain structures always have a JSON.
         let json = |config: &Config| serde_json::to_value(config).unwrap_or_default();
         let (given, usual) = (json(config), json(&Config::default()));
@@ -146,6 +149,7 @@ impl ShownSettings {
                 .iter()
                 .map(|(name, one)| (name.clone(), ShownChange { by: one.by.clone(), at: one.at.clone() }))
                 .collect(),
+            version: in_force.version(),
         }
     }
 }

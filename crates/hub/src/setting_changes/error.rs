@@ -53,6 +53,9 @@ pub enum ChangeError {
         "the configuration of this hub allows no changes here (change_settings in [access]); change its file, and restart the hub"
     )]
     Closed,
+    /// The settings differ from those that the person has read.
+    #[error("the settings were changed after they were read")]
+    Changed,
     /// The change may remove records, and nobody has confirmed it.
     #[error("'{setting}' as {new} in place of {old} lets the hub remove records at once and for good")]
     Removes {

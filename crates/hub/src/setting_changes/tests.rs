@@ -20,7 +20,7 @@ fn configured(directory: &Path, text: &str) -> Config {
     config
 }
 
-const ZOE: Asked<'static> = Asked { by: "user:zoe", from: "127.0.0.1", confirmed: false };
+const ZOE: Asked<'static> = Asked { by: "user:zoe", from: "127.0.0.1", confirmed: false, version: None };
 const SURE: Asked<'static> = Asked { confirmed: true, ..ZOE };
 
 #[test]
@@ -112,23 +112,6 @@ fn a_broken_file_stops_the_start_and_changes_nothing_later() {
     fs::write(config.settings_file(), "[\"collector.keep_days\"]\nvalue = 50\nby = \"x\"\nat = \"y\"\n").unwrap();
     settings.read_again().unwrap();
     assert_eq!(settings.in_force().config.collector.keep_days, 50);
-}
-
-#[test]
-fn changed_targets_send_to_hosts_of_the_configuration_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let text = "[access]\nsyslog_hosts = [\"*.site:514\"]\n[target.far]\nsyslog = \"tcp log.other:601\"\n";
-    let settings = SettingChanges::open(&configured(directory.path(), text)).unwrap();
-    let set = |place: &str| settings.set("target", json!({ "x": { "syslog": place } }), &ZOE);
-    for place in ["tcp log.other:601", "udp a.site:514", "tcp B.Site:514"] {
-        set(place).unwrap_or_else(|why| panic!("{place}: {why}"));
-    }
-    for place in ["udp log.other:601", "tcp log.other:602", "tcp a.site:22", "tcp evil.example:514", "tcp  evil.example:514"] {
-        let why = set(place).unwrap_err().to_string();
-        assert!(why.contains("[target.x] syslog: no target of the configuration file has"), "{why}");
-        assert!(why.contains("syslog_hosts in [access]"), "{why}");
-    }
-    assert_eq!(settings.in_force().config.target["x"].syslog.as_deref(), Some("tcp B.Site:514"));
 }
 
 #[test]
@@ -264,4 +247,40 @@ fn the_audit_has_both_values_also_of_changes_by_hand() {
     assert!(told[2].ends_with("xxx...") && told[2].len() < 300, "{}", told[2]);
     assert!(told[3].starts_with(&format!("somebody {file} quota.source [")), "{}", told[3]);
     assert!(told[4].starts_with(&format!("max {file} quota.streams ")) && told[4].ends_with(" -> 5"), "{}", told[4]);
+}
+
+#[test]
+fn changed_targets_send_to_hosts_of_the_configuration_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "[access]\nsyslog_hosts = [\"*.site:514\"]\n[target.far]\nsyslog = \"tcp log.other:601\"\n";
+    let settings = SettingChanges::open(&configured(directory.path(), text)).unwrap();
+    let set = |place: &str| settings.set("target", json!({ "x": { "syslog": place } }), &ZOE);
+    for place in ["tcp log.other:601", "udp a.site:514", "tcp B.Site:514"] {
+        set(place).unwrap_or_else(|why| panic!("{place}: {why}"));
+    }
+    for place in ["udp log.other:601", "tcp log.other:602", "tcp a.site:22", "tcp evil.example:514", "tcp  evil.example:514"] {
+        let why = set(place).unwrap_err().to_string();
+        assert!(why.contains("[target.x] syslog: no target of the configuration file has"), "{why}");
+        assert!(why.contains("syslog_hosts in [access]"), "{why}");
+    }
+    assert_eq!(settings.in_force().config.target["x"].syslog.as_deref(), Some("tcp B.Site:514"));
+}
+
+#[test]
+fn a_change_is_made_of_the_settings_that_the_person_has_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "");
+    let [settings, other] = [(); 2].map(|()| SettingChanges::open(&config).unwrap());
+    let version = settings.in_force().version();
+    let read = Asked { version: Some(&version), ..ZOE };
+    // Another process changes the file, which this one has not read again.
+    other.set("quota.streams", json!(7), &ZOE).unwrap();
+    assert!(matches!(settings.set("quota.streams", json!(9), &read), Err(ChangeError::Changed)));
+    assert!(matches!(settings.reset("quota.streams", &read), Err(ChangeError::Changed)));
+    let version = other.in_force().version();
+    settings.set("quota.streams", json!(9), &Asked { version: Some(&version), ..ZOE }).unwrap();
+    assert_ne!(settings.in_force().version(), version);
+    let version = settings.in_force().version();
+    assert!(settings.reset("quota.streams", &Asked { version: Some(&version), ..ZOE }).unwrap());
+    assert_eq!(settings.in_force().version(), read.version.unwrap());
 }

@@ -100,6 +100,28 @@ fn settings_are_shown_to_administrators_with_the_lines_that_set_them() {
 }
 
 #[test]
+fn settings_that_somebody_else_changed_meanwhile_are_not_overwritten() {
+    let site = Site::new();
+    let owner = site.owner();
+    let read = owner.get("/settings");
+    let tag = read.header("etag").to_owned();
+    assert_eq!(tag, format!("\"{}\"", read.json()["version"].as_str().unwrap()));
+    let mine = owner.with("if-match", &tag);
+    let changed = mine.put("/settings/book.user_gb", json!({ "value": 5 })).is(200);
+    let fresh = changed.header("etag").to_owned();
+    assert_ne!(fresh, tag);
+    for refused in [mine.put("/settings/book.user_gb", json!({ "value": 6 })), mine.delete("/settings/book.user_gb")] {
+        assert_eq!(refused.is(412).problem(), "changed");
+    }
+    assert_eq!(owner.get("/usage").json()["quota"]["user"], 5_000_000_000_u64);
+    owner.with("if-match", "*").put("/settings/book.user_gb", json!({ "value": 7 })).is(200);
+    owner.put("/settings/book.user_gb", json!({ "value": 8 })).is(200);
+    let now = owner.get("/settings").header("etag").to_owned();
+    owner.with("if-match", &now).delete("/settings/book.user_gb").is(200);
+    assert_eq!(owner.get("/settings").header("etag"), tag);
+}
+
+#[test]
 fn filters_are_saved_for_their_user_or_for_all() {
     let site = Site::new();
     let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
