@@ -512,7 +512,7 @@ def last_night(place, console):
     rows.get_by_text("the dome did not close").click(timeout=30000)
     detail = other.get_by_role("complementary", name="Record")
     expect(detail).to_contain_text("the dome did not close")
-    # What led to it is one more.
+    # One more click leads to the cause.
     detail.get_by_role("button", name="Show context").click()
     expect(rows.get_by_text("step 29", exact=True)).to_be_visible(timeout=30000)
     expect(rows.get_by_text("step 31", exact=True)).to_be_visible(timeout=30000)

@@ -17,9 +17,9 @@ const range = { from: AT, to: AT + 100n * SECOND };
 const SIZE = { width: 1000, height: 60 };
 
 const time = (seconds: number, rest = 0) => new Date(Number(AT / 1_000_000n) + seconds * 1000).toISOString().replace("000Z", `000${rest.toString().padStart(6, "0")}Z`);
-/** What each row of the API has. */
+/** Members of each row of the API. */
 const ROW = { name: "a/b/c/d", source: "s", incarnation: "i", sequence: "1", kinds: [] };
-/** What each history has. */
+/** Members of each history. */
 const WHOLE = { since: time(0), until: time(100), marks_left_out: 0 };
 const reading = (seconds: number, value: unknown, text = String(value), quality = "valid") => ({ ...ROW, time: time(seconds), value, text, quality });
 

@@ -93,7 +93,7 @@ export interface Pattern {
 /** Intervals of a pattern's plot. */
 export const PATTERN_BINS = 40;
 
-/** What differs from call to call, in the language of the hub and of browsers: numbers, ids, quoted words. */
+/** Parts that differ from call to call, in the language of the hub and of browsers: numbers, ids, quoted words. */
 const VARIES = `0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{9,}|[-+]?[0-9][0-9.,:eE]*|'[^']*'|"[^"]*"`;
 /** Characters of a message that decide about its pattern. */
 const LOOKED_AT = 1000;

@@ -13,7 +13,7 @@ export type SettingTable = Replace<Schemas["ShownTable"], { value: Record<string
 
 export type HubSettings = Replace<Schemas["ShownSettings"], Record<"sources" | "routes" | "targets", SettingTable[]>>;
 
-/** Who changed a setting while the hub ran, and the time, UTC. */
+/** The person who changed a setting while the hub ran, and the time, UTC. */
 export type SettingChange = Schemas["ShownChange"];
 
 /** The change of a setting or of the list that a table belongs to. */
