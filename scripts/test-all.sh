@@ -18,18 +18,22 @@ export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"
 TAMPU_LOGIN_BIN=$(scripts/login-binary.sh)
 export TAMPU_LOGIN_BIN
 logs=$(mktemp -d)
+# In seconds, several times what the longest test takes; `scripts/test-python.sh` may have to build.
+limit=900
 passed=0 failed=()
 # The optimised build would take both cores for minutes. At the lowest priority it fits beside tests that mostly wait.
 nice -n 19 scripts/build-optimised.sh --quiet >"$logs/optimised" 2>&1 &
 optimised=$!
 
 # Runs one test: a line when it passed, and the end of its output when it failed.
+# One that hangs is ended like by Ctrl-C, so that Python prints the line it stood at and cleans up.
 one() {
   local log=$logs/${1##*/} began=$SECONDS
-  if "$1" >"$log" 2>&1; then
+  if timeout --signal=INT --kill-after=60 "$limit" "$1" >"$log" 2>&1; then
     passed=$((passed + 1))
     echo "ok $1 ($((SECONDS - began)) s)"
   else
+    [ $((SECONDS - began)) -lt "$limit" ] || echo "it hung: ended after $limit s" >>"$log"
     failed+=("$1")
     echo "FAILED $1 ($((SECONDS - began)) s), its last lines:"
     tail -n 40 "$log" | cut -c 1-300
