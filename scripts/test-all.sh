@@ -14,7 +14,8 @@ echo "== the tests that need root, namespaces and PostgreSQL, and those of the b
 cargo test --locked --features tampu-log/log,tampu-log/tracing --tests -- --ignored
 cargo test --locked --package tampu-benches
 
-export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"
+# Unbuffered, so that the output of a test that is ended shows how far it came.
+export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH" PYTHONUNBUFFERED=1
 TAMPU_LOGIN_BIN=$(scripts/login-binary.sh)
 export TAMPU_LOGIN_BIN
 logs=$(mktemp -d)

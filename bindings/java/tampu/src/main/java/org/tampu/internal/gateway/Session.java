@@ -72,6 +72,8 @@ public final class Session implements AutoCloseable {
     private long heardAt;
     private long unackedIn;
     private Link link;
+    /** Whether a frame could not be written to the connection. */
+    private boolean isBroken;
     private String session;
     private Map<String, Object> welcome = Map.of();
     private GatewayException end;
@@ -188,12 +190,18 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** Writes a frame; a failure shows at the reading thread, which connects again. */
+    /**
+     * Writes a frame to a hub that has answered; the lock is held. After a failure the reading thread still takes the
+     * rest of what the hub has sent, such as its BYE, and connects again.
+     */
     private void write(Frame frame) {
+        if (link == null || isBroken) {
+            return;
+        }
         try {
             link.write(frame.encode());
         } catch (IOException lost) {
-            drop();
+            isBroken = true;
         }
     }
 
@@ -316,7 +324,7 @@ public final class Session implements AutoCloseable {
             handler.take(frame);
         }
         synchronized (lock) {
-            if (unackedIn >= ACK_BYTES && link != null) {
+            if (unackedIn >= ACK_BYTES) {
                 acknowledge();
             }
         }
@@ -351,6 +359,7 @@ public final class Session implements AutoCloseable {
         boolean isNew = session != null && !isResumed;
         session = Json.text(welcome, "session", "");
         link = made;
+        isBroken = false;
         unacknowledged.forEach(this::write);
         if (isNew) {
             for (var each : new ArrayList<>(handlers.entrySet())) {
@@ -376,9 +385,7 @@ public final class Session implements AutoCloseable {
         Frame counted = frame.counted(nextNumber++);
         unacknowledged.add(counted);
         unacknowledgedBytes += Frame.HEADER + counted.body().length;
-        if (link != null) {
-            write(counted);
-        }
+        write(counted);
     }
 
     private void acknowledged(long number) {
@@ -419,7 +426,7 @@ public final class Session implements AutoCloseable {
                 }
                 if (link != null && System.nanoTime() - heardAt > 3 * millis * 1_000_000) {
                     drop();
-                } else if (link != null) {
+                } else {
                     acknowledge();
                 }
             }
@@ -447,7 +454,7 @@ public final class Session implements AutoCloseable {
     @Override
     public void close() {
         synchronized (lock) {
-            if (!closing && link != null) {
+            if (!closing) {
                 write(new Frame(Frame.BYE, 0, 0, 0, "{}".getBytes(StandardCharsets.UTF_8)));
             }
             closing = true;

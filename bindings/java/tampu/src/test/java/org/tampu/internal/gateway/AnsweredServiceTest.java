@@ -58,7 +58,7 @@ class AnsweredServiceTest {
         bytes.clear().flip();
         next();
         hub.write(ByteBuffer.wrap(Frame.of(Frame.WELCOME, 0, Map.of("version", 1, "hub", "0.9", "session", "5e", "resumed", false,
-                "received", "0", "beat_ms", 1000, "features", features)).encode()));
+                "received", "0", "beat_ms", 60_000, "features", features)).encode()));
         session.awaitWelcome(10_000);
     }
 

@@ -80,7 +80,7 @@ class SessionTest {
         }
 
         void welcome(boolean resumed, int received) throws Exception {
-            send(Frame.of(Frame.WELCOME, 0, Map.of("version", 1, "session", "5e", "resumed", resumed, "received", "" + received, "beat_ms", 100)));
+            send(Frame.of(Frame.WELCOME, 0, Map.of("version", 1, "session", "5e", "resumed", resumed, "received", "" + received, "beat_ms", 60_000)));
         }
 
         @Override
@@ -166,9 +166,7 @@ class SessionTest {
             assertEquals(List.of(Frame.OPEN, 1L, Map.of("again", true)), List.of(again.kind(), again.number(), again.json()));
             hub.send(Frame.of(Frame.BYE, 0, Map.of("code", "denied", "error", "no")));
         }
-        while (ends.isEmpty()) {
-            Thread.onSpinWait();
-        }
+        awaitEnds();
         assertEquals(List.of("denied"), ends);
     }
 
@@ -199,6 +197,69 @@ class SessionTest {
             assertTrue(session.waiting() > 8 << 20);
             hub.send(Frame.of(Frame.ACK, 0, sent));
             assertTrue(session.send(large, 10_000_000_000L));
+        }
+    }
+
+    /** A connection on which only the greeting can be written, and on which the hub says what the test tells. */
+    private static final class BrokenLink implements Link {
+        private final BlockingQueue<byte[]> said = new LinkedBlockingQueue<>();
+        private int written;
+
+        @Override
+        public int read(ByteBuffer into) throws IOException {
+            try {
+                byte[] next = said.take();
+                into.put(next);
+                return next.length == 0 ? -1 : next.length;
+            } catch (InterruptedException interrupted) {
+                return -1;
+            }
+        }
+
+        @Override
+        public void write(byte[] bytes) throws IOException {
+            written++;
+            if (written > 1) {
+                throw new IOException("broken");
+            }
+        }
+
+        @Override
+        public void close() {
+            said.add(new byte[0]);
+        }
+    }
+
+    @Test
+    void failedWritesHideNeitherTheHubsLastWordsNorTheNextConnection() throws Exception {
+        session.close();
+        BlockingQueue<BrokenLink> links = new LinkedBlockingQueue<>();
+        session = new Session(() -> {
+            BrokenLink link = new BrokenLink();
+            links.add(link);
+            return link;
+        }, Map.of("versions", List.of(1), "client", "java 7"));
+        byte[] welcome = Frame.of(Frame.WELCOME, 0, Map.of("version", 1, "session", "5e", "resumed", true, "received", "0", "beat_ms", 60_000)).encode();
+        BrokenLink first = links.take();
+        first.said.add(welcome);
+        session.awaitWelcome(10_000);
+        session.open(new Taker(), id -> Frame.of(Frame.OPEN, id, Map.of()));
+        session.send(publish(1));
+        first.close();
+        // Neither of the two frames can be written again.
+        BrokenLink second = links.take();
+        second.said.add(welcome);
+        second.close();
+        BrokenLink third = links.take();
+        third.said.add(welcome);
+        third.said.add(Frame.of(Frame.BYE, 0, Map.of("code", "denied", "error", "no")).encode());
+        awaitEnds();
+        assertEquals(List.of("denied"), ends);
+    }
+
+    private void awaitEnds() throws Exception {
+        while (ends.isEmpty()) {
+            Thread.sleep(1);
         }
     }
 
