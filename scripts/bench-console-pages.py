@@ -93,6 +93,7 @@ def questions(hub):
     yield "histogram of an hour", asked("/log/histogram", bins=200, since=begin + DAY // 2, until=begin + DAY // 2 + DAY // 24)
     yield "histogram of warnings", asked("/log/histogram", bins=288, min_level="Warning", **day)
     yield "counts by process", asked("/log/stat", by="process", **day)
+    yield "patterns of a day", asked("/log/patterns", bins=40, **day)
 
     def record(with_time):
         chosen = random.choice(some)

@@ -39,7 +39,7 @@ BOOK_ADMIN = {"putBook", "setAccess", "getAccess", "getConfig", "putConfig", "li
 WRITES = {"postEntry", "editEntry", "editEntries", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate", "getForm", "previewText"}
 READS = {"getBook", "getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLooks", "getLock", "unlock", "getSigning", "signEntry", "listTemplates", "getTemplate", "getEntryPdf", "resolveLinks"}
 # Logs, attributes, transfers and the state of the site: nobody but the owner has them without a rule of the site.
-OF_SITE = {"queryLog", "showRecord", "logContext", "logChain", "logHistogram", "logStat", "exportLog", "listLoggers", "setLevels", "logStatus", "listAttributes", "attributeTree",
+OF_SITE = {"queryLog", "showRecord", "logContext", "logChain", "logHistogram", "logStat", "logPatterns", "exportLog", "listLoggers", "setLevels", "logStatus", "listAttributes", "attributeTree",
            "currentValues", "attributeHistory", "keptEvents", "exportEvents", "explainEvents", "runningTransfers", "listTransfers", "showTransfer", "showSite"}
 # Things of the caller's own. Those about a user are the user's, or an administrator's.
 OWN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listLogFilters", "saveLogFilter", "dropLogFilter", "listTokens", "makeToken", "dropToken", "endSessions", "changePassword"}

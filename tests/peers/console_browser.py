@@ -329,6 +329,28 @@ def beside(place, console):
     check("all of them are of one thread", {row["thread"] for row in console.rows() if "thread" in row} == {"main"})
     expect(detail).to_contain_text("the logbook's API is at", timeout=30000)
 
+    print("beside a record: the same trace")
+    trace, other = "4bf92f3577b34da6a3ce929d0e0e4736", "00000000000000000000000000001234"
+    traced = [("front", "asked", trace), ("back", "answered", trace), ("back", "not asked", other), ("back", "alone", None)]
+    for process, message, of in traced:
+        record = {"level": "Info", "message": message, **({"trace_id": of, "span_id": "00f067aa0ba902b7"} if of else {})}
+        place.run("log", "send", "--process", process, "--acknowledged", "kept", "--from-json", input=json.dumps(record) + "\n")
+    console.filter("--process front")
+    console.shows(1)
+    page.locator(".rows [role=option]").first.click()
+    detail.get_by_role("button", name="same trace").click()
+    console.shows(2)
+    check("the trace goes through both programs", console.messages() == ["asked", "answered"])
+    console.filter("--contains alone")
+    console.shows(1)
+    page.locator(".rows [role=option]").first.click()
+    expect(detail).to_contain_text("alone")
+    expect(detail.get_by_role("button", name="same trace")).to_have_count(0)
+    console.filter("--process 'hub@*' --contains API")
+    console.shows(1)
+    page.locator(".rows [role=option]").first.click()
+    expect(detail).to_contain_text("the logbook's API is at", timeout=30000)
+
     detail.get_by_text("Levels of its program").click()
     levels = detail.get_by_role("group", name="Levels of its program")
     levels.get_by_label("Stored from: audit").select_option("Error", timeout=30000)
@@ -417,6 +439,20 @@ def hostile(place, console):
     check("no text was run", page.evaluate("window.hit") is None and page.locator(".rows img").count() == 0)
     check("the records are whole", sorted(console.messages()) == sorted(HOSTILE))
     page.get_by_role("button", name="Close").click()
+    page.get_by_text("Patterns", exact=True).click()
+    patterns = page.get_by_role("group", name="Patterns").get_by_role("table")
+    expect(patterns.get_by_role("row")).to_have_count(len(HOSTILE) + 1, timeout=30000)
+    check("patterns show them as they are", "\\u{202e}" in patterns.inner_text() and "\u202e" not in patterns.inner_text())
+    page.get_by_text("Patterns", exact=True).click()
+    timeline = console.context.new_page()
+    timeline.goto(f"{console.site}timeline?last=15m&q=--process%20hostile")
+    expect(timeline.locator(".stage path.bar").first).to_be_attached(timeout=60000)
+    timeline.locator(".axis .picture").hover()
+    timeline.locator(".axis .picture").hover(position={"x": timeline.locator(".axis .picture").bounding_box()["width"] - 3, "y": 3})
+    expect(timeline.locator(".records li").first).to_be_visible(timeout=30000)
+    for shown in (page, timeline):
+        check("no text was run, and none became an element", shown.evaluate("window.hit") is None and shown.locator("img[src=x], script:not([src])").count() == 0)
+    timeline.close()
 
 
 def site_view(place, console):

@@ -59,6 +59,7 @@ pub use parquet::{ColumnSpec, Layout, ParquetWriter, Shape};
 pub use search::{
     Found, Scanned,
     counts::{Counts, Grouping},
+    patterns::{Pattern, Patterns, PatternsWanted},
 };
 pub use tampu_workers::Stop;
 
@@ -299,6 +300,9 @@ pub trait Archive: Send + Sync + 'static {
 
     /// Counts the matching records.
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError>;
+
+    /// Counts the matching records by the place in the program that logged them.
+    fn patterns(&self, query: &Query, wanted: &PatternsWanted, stop: &Stop) -> Result<Patterns, ArchiveError>;
 
     /// Moves every accepted record into Parquet files; reports progress to `doing`.
     fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError>;

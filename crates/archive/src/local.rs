@@ -23,7 +23,7 @@ use tampu_workers::WorkerThread;
 use crate::query::Query;
 use crate::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, News,
-    Scanned, Stop, StreamOffset, Told, framed,
+    Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told, framed,
     keeper::Keeper,
     local::{
         dirs::{ids_dir, lock, parquet_dir, segments_dir},
@@ -33,7 +33,7 @@ use crate::{
         state::{ArchiveState, Contents},
     },
     parquet::stored::Tables,
-    search::{self, counts},
+    search::{self, counts, patterns},
     wal::{commit, content::Content, digest::Digest, group},
 };
 
@@ -258,6 +258,10 @@ impl Archive for LocalArchive {
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         counts::count(&self.shared.contents(), query, by, stop)
+    }
+
+    fn patterns(&self, query: &Query, wanted: &PatternsWanted, stop: &Stop) -> Result<Patterns, ArchiveError> {
+        patterns::patterns(&self.shared.contents(), query, wanted, stop)
     }
 
     fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError> {

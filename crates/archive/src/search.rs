@@ -25,6 +25,7 @@ use crate::{
 };
 
 pub(crate) mod counts;
+pub(crate) mod patterns;
 pub(crate) mod units;
 
 /// Records returned at a time. Their units are read again, so a small number would read each unit often.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::Path, time::Duration};
 use proptest::prelude::*;
 use tampu_archive::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
-    Options, Scanned, Stop, StreamOffset, Told,
+    Options, Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told,
     query::{Cursor, Field, Query},
 };
 use tampu_types::{Incarnation, Level, LogRecord, RecordId, Time, log_batch::encode_records};
@@ -45,6 +45,10 @@ impl Archive for InParquet {
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         self.0.count(query, by, stop)
+    }
+
+    fn patterns(&self, query: &Query, wanted: &PatternsWanted, stop: &Stop) -> Result<Patterns, ArchiveError> {
+        self.0.patterns(query, wanted, stop)
     }
 
     fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError> {
@@ -327,6 +331,68 @@ fn counts_are_those_of_the_records() {
         let by_stack = Grouping { field: Some(Field::StackId), ..Grouping::default() };
         let counts = archive.count(&Query::default(), &by_stack, &Stop::default()).unwrap();
         assert_eq!(counts.rows.len(), 31);
+    });
+}
+
+/// Records of two places, of one place with two spellings, and of texts without a place.
+fn of_places(number: u64) -> LogRecord {
+    let of = record(life(number as u32 % 3), 0, number);
+    let place = |file: &str, line: Option<u32>, routine: &str, message: String| LogRecord {
+        level: if number.is_multiple_of(10) { Level::Warning } else { Level::Info },
+        file: file.to_owned(),
+        line,
+        routine: routine.to_owned(),
+        message,
+        ..of.clone()
+    };
+    match number % 5 {
+        0 => place("src/Mount.rs", Some(7), "step", format!("moved to {number} \"mm\"")),
+        1 => place(if number.is_multiple_of(2) { "src/mount.rs" } else { "SRC/mount.rs" }, Some(8), "", "any text".to_owned()),
+        2 => place("", Some(8), "", format!("antenna 'DV{number}' is at {number}.5 deg")),
+        3 => place("src/mount.rs", None, "", format!("antenna DV is at -{number} deg")),
+        _ => place("", None, "7*", ["odd", "even"][(number % 2) as usize].to_owned()),
+    }
+}
+
+#[test]
+fn patterns_are_the_records_that_meet_their_conditions() {
+    with_each(|dir, open| {
+        let archive = open(dir);
+        for batch in 0..10 {
+            let records: Vec<_> = (batch * 30..batch * 30 + 30).map(of_places).collect();
+            append(&*archive, life(1), 0, batch, &records).unwrap();
+            if batch % 4 == 3 {
+                flush(&*archive);
+            }
+        }
+        flush(&*archive);
+        let wanted = PatternsWanted { limit: 100, bins: 10 };
+        let found = archive.patterns(&Query::default(), &wanted, &Stop::default()).unwrap();
+        assert_eq!((found.total, found.others, found.exact, found.complete), (300, 0, true, true));
+        // Places of numbers that ten divides have two levels; the texts of the last kind are two.
+        assert_eq!((found.known, found.patterns.len()), (7, 7), "{found:#?}");
+        assert!(found.patterns.is_sorted_by(|a, b| a.count >= b.count));
+        for pattern in &found.patterns {
+            let condition = pattern.condition.as_deref().unwrap();
+            let query = Query { expression: Some(condition.parse().unwrap()), ..Query::default() };
+            let records = search(&*archive, &query);
+            assert_eq!(records.len() as u64, pattern.count, "{condition}");
+            assert_eq!(pattern.bins.iter().sum::<u64>(), pattern.count);
+            let newest = records.last().unwrap();
+            assert_eq!((&newest.message, newest.time), (&pattern.message, pattern.latest));
+            let sources: HashSet<&String> = records.iter().map(|record| &record.process).collect();
+            assert_eq!(sources.len() as u64, pattern.sources);
+            let again = archive.patterns(&query, &wanted, &Stop::default()).unwrap();
+            assert_eq!((again.known, again.total), (1, pattern.count), "{condition}");
+        }
+        let of_range = Query { since: Some(Time(100 * SECOND)), until: Some(Time(200 * SECOND)), ..Query::default() };
+        let ranged = archive.patterns(&of_range, &PatternsWanted { limit: 1, bins: 4 }, &Stop::default()).unwrap();
+        assert_eq!((ranged.total, ranged.since, ranged.every_ns), (100, Time(100 * SECOND), 25 * SECOND as u64));
+        assert_eq!((ranged.patterns.len(), ranged.others + ranged.patterns[0].count), (1, 100));
+        assert!(ranged.patterns[0].bins.iter().all(|bin| *bin > 0), "{ranged:?}");
+        let stop = Stop::default();
+        stop.stop();
+        assert!(!archive.patterns(&Query::default(), &wanted, &stop).unwrap().complete);
     });
 }
 

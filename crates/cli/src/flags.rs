@@ -178,6 +178,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("password-file", "", "NAME", "Password file of ELOG, as `elogd.cfg` names it"),
     ("past", "", "", "Past transfers"),
     ("patience", "", "DURATION", "Longest time that a receiver may take no data"),
+    ("patterns", "", "N", "Counts by the place in the program that logged"),
     ("pause-keep", "", "N", "Number of records kept while paused"),
     ("peer", "", "ADDRESS", "Node of another host"),
     ("period", "", "DURATION", "Time between periodic events"),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tampu_archive::{
-    Counts, Doing, Grouping, Swept,
+    Counts, Doing, Grouping, Patterns, PatternsWanted, Swept,
     query::Query,
     upkeep::{Done, LONGEST, Upkeep},
 };
@@ -95,6 +95,11 @@ impl Keeper {
     /// Counts the records that match a query, in groups.
     pub fn count(&self, query: &Query, by: &Grouping) -> Result<Counts, Failure> {
         ask::stat(&self.participant, query, by, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
+    }
+
+    /// Counts the records that match a query by the place in the program that logged them.
+    pub fn patterns(&self, query: &Query, wanted: PatternsWanted) -> Result<Patterns, Failure> {
+        ask::patterns(&self.participant, query, wanted, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
     /// Returns the collector's status as JSON.

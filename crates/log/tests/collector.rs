@@ -8,7 +8,7 @@ use std::{
 
 use tampu_archive::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
-    Scanned, Stop, StreamOffset, Told,
+    Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told,
     query::{Field, Query},
 };
 use tampu_bus::{
@@ -347,6 +347,8 @@ fn questions_are_answered_whole() {
     let by = Grouping { level: true, ..Grouping::default() };
     let counts = ask::stat(&asker, &Query::default(), &by, wait).unwrap();
     assert_eq!((counts.total, counts.rows.len()), (8000, 10));
+    let patterns = ask::patterns(&asker, &Query::default(), PatternsWanted { limit: 3, bins: 0 }, wait).unwrap();
+    assert_eq!((patterns.total, patterns.patterns.len(), patterns.complete), (8000, 3, true));
     let status = ask::status(&asker, wait).unwrap();
     assert_eq!(status["archive"]["records"], 8000);
     assert_eq!(status["collector"], "collector");
@@ -423,6 +425,10 @@ impl Archive for Endless {
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         self.archive.count(query, by, stop)
+    }
+
+    fn patterns(&self, query: &Query, wanted: &PatternsWanted, stop: &Stop) -> Result<Patterns, ArchiveError> {
+        self.archive.patterns(query, wanted, stop)
     }
 
     fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError> {

@@ -15,7 +15,7 @@ use std::{
 
 use tampu_archive::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
-    Scanned, Stop, StreamOffset, Told, query::Query,
+    Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told, query::Query,
 };
 use tampu_bus::{
     Participant, QosTable,
@@ -114,6 +114,10 @@ impl Archive for InMemory {
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         self.archive.count(query, by, stop)
+    }
+
+    fn patterns(&self, query: &Query, wanted: &PatternsWanted, stop: &Stop) -> Result<Patterns, ArchiveError> {
+        self.archive.patterns(query, wanted, stop)
     }
 
     fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError> {

@@ -3,6 +3,7 @@ import { decodeLogBatch } from "tampu";
 
 import { connection } from "../lib/connection.svelte";
 import type { Nanos } from "../lib/time";
+import { PATTERN_BINS, type Patterns } from "./patterns";
 import { ordered, recordRow, type Row } from "./rows";
 
 /** A query: the conditions of a filter, and from when to when. */
@@ -55,4 +56,10 @@ export interface Counts {
 export function count(asked: Asked, by: { level?: boolean; field?: string; every_s?: number }, signal?: AbortSignal): Promise<Counts> {
   const { query, since, until } = asked;
   return connection.askJson<Counts>("log/stat", { query: { ...query, since, until }, by }, signal);
+}
+
+/** Counts the patterns of a range, the most frequent first. */
+export function patterns(asked: Asked, limit: number, signal: AbortSignal): Promise<Patterns> {
+  const { query, since, until } = asked;
+  return connection.askJson<Patterns>("log/stat", { query: { ...query, since, until }, patterns: { limit, bins: PATTERN_BINS } }, signal);
 }

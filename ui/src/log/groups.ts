@@ -1,7 +1,7 @@
-/** Groups of rows: records that differ in one field alone, and records of one place in a program. */
+/** Groups of rows: records that differ in one field alone. */
 import type { LogRecord } from "tampu";
 
-import { FIELDS, type FieldName, type Filter } from "./filter";
+import { FIELDS, type FieldName } from "./filter";
 import { sourceOf, type Row } from "./rows";
 
 /** Fields in which the records of one group may differ. */
@@ -71,104 +71,4 @@ export function reduced(rows: readonly Row[], field: Reducible): { rows: Row[]; 
     return true;
   });
   return { rows: left, groups };
-}
-
-/** Records of one place in a program, or without one those of one text with other numbers. */
-export interface Pattern {
-  key: string;
-  /** `file:line`, if the records have it. */
-  site: string;
-  /** The message of the newest record. */
-  message: string;
-  level: LogRecord["level"];
-  count: number;
-  /** Number of different sources. */
-  sources: number;
-  /** Records in each interval of the rows' time. */
-  bins: number[];
-  /** The record that stands for it. */
-  record: LogRecord;
-}
-
-/** Intervals of a pattern's plot. */
-export const PATTERN_BINS = 40;
-
-/** Parts that differ from call to call, in the language of the hub and of browsers: numbers, ids, quoted words. */
-const VARIES = `0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{9,}|[-+]?[0-9][0-9.,:eE]*|'[^']*'|"[^"]*"`;
-/** Characters of a message that decide about its pattern. */
-const LOOKED_AT = 1000;
-
-/** The pieces of a text between what differs. */
-const piecesOf = (message: string): string[] => message.slice(0, LOOKED_AT).split(new RegExp(VARIES, "g"));
-
-/** A text without what differs from call to call. */
-export function maskOf(message: string): string {
-  return piecesOf(message).map((piece) => piece.replaceAll("#", "\\#")).join("#");
-}
-
-/** The patterns of rows, the most frequent first. */
-export function patternsOf(rows: readonly Row[]): Pattern[] {
-  const [first, last] = [rows[0]?.time ?? 0n, rows.at(-1)?.time ?? 0n];
-  const span = Number(last - first) + 1;
-  const all = new Map<string, Pattern & { of: Set<string> }>();
-  for (const row of rows) {
-    if (row.kind === "loss") {
-      continue;
-    }
-    const { record } = row;
-    const site = record.file && record.line ? `${record.file}:${record.line}` : "";
-    // A filter compares files and routines without case.
-    const place = [record.routine ?? "", site].map((one) => one.toLowerCase());
-    const key = JSON.stringify([record.level, ...place, site === "" ? maskOf(record.message) : ""]);
-    let found = all.get(key);
-    if (!found) {
-      found = { key, site, message: "", level: record.level, count: 0, sources: 0, bins: new Array<number>(PATTERN_BINS).fill(0), record, of: new Set() };
-      all.set(key, found);
-    }
-    found.count++;
-    found.of.add(sourceOf(record));
-    [found.message, found.record] = [record.message, record];
-    const bin = Math.min(PATTERN_BINS - 1, Math.floor((Number(row.time - first) / span) * PATTERN_BINS));
-    found.bins[bin] = (found.bins[bin] ?? 0) + 1;
-  }
-  return [...all.values()].map(({ of, ...one }) => ({ ...one, sources: of.size })).toSorted((one, other) => other.count - one.count);
-}
-
-const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-const quoted = (text: string) => `"${text.replace(/[\\"]/g, "\\$&")}"`;
-/** Longest regular expression of a message; the hub takes conditions of 4096 bytes. */
-const LONGEST = 1500;
-
-/** The regular expression of the texts with the same mask; of a long text, of its beginning. */
-function regexOf(message: string): string {
-  const pieces = piecesOf(message);
-  let [text, nth] = [`^${escaped(pieces[0] ?? "")}`, 1];
-  for (; nth < pieces.length && text.length < LONGEST; nth++) {
-    text += `(${VARIES})${escaped(pieces[nth] ?? "")}`;
-  }
-  return nth < pieces.length || message.length > LOOKED_AT ? text : `${text}$`;
-}
-
-/** A condition that a field has this value. Wildcards and numbers mean more than themselves after `=`. */
-function equals(name: string, value: string): string {
-  if (value === "") {
-    return `not ${name}`;
-  }
-  return /[*?]|^\s*[-+]?[.\d]/.test(value) ? `${name} ~ ${quoted(`^(?i:${escaped(value)})$`)}` : `${name} = ${quoted(value)}`;
-}
-
-/** The condition that the records of a pattern meet, and no others. */
-function conditionOf({ record, site, message }: Pattern): string {
-  const place = site === "" ? [`not (file and line > 0)`, `message ~ ${quoted(regexOf(message))}`] : [equals("file", record.file ?? ""), `line = ${record.line}`];
-  return `(${[...place, equals("routine", record.routine ?? ""), `level = ${record.level}`].join(" and ")})`;
-}
-
-/** A filter for the records of a pattern alone, or for all others. */
-export function withPattern(filter: Filter, pattern: Pattern, include: boolean): Filter {
-  const condition = include ? conditionOf(pattern) : `not ${conditionOf(pattern)}`;
-  const copy = structuredClone(filter);
-  // Only 'or' binds less than 'and'.
-  const before = copy.where !== undefined && /\bor\b/i.test(copy.where) ? `(${copy.where})` : copy.where;
-  copy.where = before === undefined ? condition : `${before} and ${condition}`;
-  return copy;
 }

@@ -152,31 +152,51 @@ impl Counting {
 }
 
 /// A unit of counting: one segment's frames, or a row group.
-enum Part {
+pub(super) enum Part {
     Segment(Arc<Segment>, Vec<Entry>),
     Group(Arc<Stored>, Arc<Table>, usize),
 }
 
-pub(crate) fn count(contents: &Contents, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
-    let matcher = query.compile()?;
-    let mut counting = Counting::new(by);
-    let mut parts = Vec::new();
+impl Part {
+    /// Returns the times of its earliest and its latest record.
+    pub(super) fn span(&self) -> (Time, Time) {
+        match self {
+            Part::Segment(_, entries) => {
+                let (earliest, latest) = (entries.iter().map(|entry| entry.earliest), entries.iter().map(|entry| entry.latest));
+                (earliest.min().unwrap_or_default(), latest.max().unwrap_or_default())
+            }
+            Part::Group(_, table, group) => (table.index.groups[*group].earliest(), table.index.groups[*group].latest()),
+        }
+    }
+}
+
+/// Returns the parts of an archive that may hold matching records, and false if one cannot be opened.
+pub(super) fn parts(contents: &Contents, matcher: &Matcher) -> (Vec<Part>, bool) {
+    let (mut parts, mut is_whole) = (Vec::new(), true);
     for segment in &contents.segments {
-        let wanted = |entry: &Entry| may_hold(&matcher, entry.earliest, entry.latest, entry.levels);
+        let wanted = |entry: &Entry| may_hold(matcher, entry.earliest, entry.latest, entry.levels);
         let entries = frames(segment).into_iter().filter(wanted).collect::<Vec<_>>();
         parts.extend(entries.chunks(FRAMES).map(|few| Part::Segment(segment.clone(), few.to_vec())));
     }
     for file in contents.files.iter() {
-        if !may_hold(&matcher, file.entry.earliest, file.entry.latest, file.levels()) {
+        if !may_hold(matcher, file.entry.earliest, file.entry.latest, file.levels()) {
             continue;
         }
         match file.open() {
             Some(table) => {
                 parts.extend((0..table.index.groups.len()).map(|group| Part::Group(file.clone(), table.clone(), group)));
             }
-            None => counting.counts.complete = false,
+            None => is_whole = false,
         }
     }
+    (parts, is_whole)
+}
+
+pub(crate) fn count(contents: &Contents, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
+    let matcher = query.compile()?;
+    let mut counting = Counting::new(by);
+    let (parts, is_whole) = parts(contents, &matcher);
+    counting.counts.complete = is_whole;
     let whole_frames_do = *query == Query::default() && by.field.is_none() && by.span().is_none();
     let counted = on_threads(&parts, &mut Vec::new(), |part, buffers| {
         let mut counting = Counting::new(by);
@@ -360,7 +380,12 @@ fn count_group(
 }
 
 /// Returns the values of a column's dictionary; `None` if it has none.
-fn names_of(table: &Table, group: &Group, column: Column, scratch: &mut Scratch) -> Result<Option<Vec<String>>, BadTable> {
+pub(super) fn names_of(
+    table: &Table,
+    group: &Group,
+    column: Column,
+    scratch: &mut Scratch,
+) -> Result<Option<Vec<String>>, BadTable> {
     let Some(dictionary) = table.dictionary(group, column, scratch)? else { return Ok(None) };
     let names = match &dictionary {
         Dictionary::Texts(texts) => texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect(),

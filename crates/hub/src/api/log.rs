@@ -8,6 +8,7 @@ use tampu_bus::access::Verb;
 use self::{
     counts::FieldCounts,
     loggers::{LevelChange, ProcessLevels},
+    patterns::MessagePatterns,
     saved::{FilterToSave, SavedFilter},
     shown::{ErrorChain, FoundRecord, LogContext, RecordPage},
 };
@@ -34,6 +35,7 @@ mod export;
 mod filter;
 mod loggers;
 mod page;
+mod patterns;
 mod saved;
 mod shown;
 mod subject;
@@ -179,6 +181,19 @@ pub const ROUTES: &[Route] = &[
         gives: (200, json_of::<FieldCounts>()),
         work: WorkKind::Search,
         act: counts::stat,
+        ..GET
+    },
+    Route {
+        path: "/log/patterns",
+        id: "logPatterns",
+        what: "Counts records by the place in the program that logged them, the most frequent first; without a place by their texts, in which numbers, ids and quoted words may differ",
+        query: with_filter![
+            ("limit", "integer", "patterns, 1 to 1000; 200, if missing"),
+            ("bins", "integer", "intervals of the range in which each pattern is counted, 0 to 200; 0, if missing"),
+        ],
+        gives: (200, json_of::<MessagePatterns>()),
+        work: WorkKind::Search,
+        act: patterns::patterns,
         ..GET
     },
     Route {

@@ -35,6 +35,11 @@ fn every_route_of_the_console_does_what_the_document_says() {
     assert_eq!(get("/log/chain?stack=none").json()["records"], json!([]));
     assert!(get("/log/histogram?bins=10").json()["total"].as_u64() >= Some(2));
     assert!(get("/log/stat?by=process").json()["rows"][0]["count"].as_u64() >= Some(1));
+    let patterns = get("/log/patterns?bins=3").json();
+    let condition = patterns["patterns"][0]["condition"].as_str().unwrap();
+    let condition: String = condition.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let of_it = get(&format!("/log/patterns?where={condition}")).json();
+    assert_eq!(of_it["known"], 1, "{of_it}");
     assert!(String::from_utf8(get("/log/export").bytes).unwrap().lines().count() >= 2);
     let file = get("/log/export?format=parquet").bytes;
     assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1") && file.len() > 1000);

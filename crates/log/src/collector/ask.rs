@@ -3,7 +3,7 @@
 //! | service | request | reply |
 //! |-|-|-|
 //! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` |
-//! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
+//! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON; with `patterns` [`Patterns`] |
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
 //! | `log/offsets` | nothing | [`Kept`] as JSON |
 //! | `log/archive` | an [`Upkeep`] as JSON | parts of JSON, each a [`Told`]: the progress, and at last the end |
@@ -24,7 +24,7 @@ use tampu_types::{Incarnation, LogRecord, log_batch::LogBatchView};
 use super::messages::{ARCHIVE, End, KEEPS, OFFSETS, OffsetsQuestion, QUERY, STAT, STATUS};
 pub use super::messages::{Keeps, Kept, KeptStream, StatQuestion};
 use tampu_archive::{
-    Counts, Doing, Grouping, Scanned,
+    Counts, Doing, Grouping, Patterns, PatternsWanted, Scanned,
     query::Query,
     upkeep::{Done, Told, Upkeep},
 };
@@ -97,7 +97,19 @@ fn query_page(
 /// Counts the records that match `query`, grouped by `by`.
 pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Duration) -> Result<Counts, CallError> {
     let query = Query { asker: Some(participant.incarnation()), ..query.clone() };
-    let question = StatQuestion { query, by: by.clone() };
+    let question = StatQuestion { query, by: by.clone(), patterns: None };
+    call_json(participant, STAT, &question, timeout)?.first().json()
+}
+
+/// Counts the records that match `query` by the place in the program that logged them.
+pub fn patterns(
+    participant: &Participant,
+    query: &Query,
+    wanted: PatternsWanted,
+    timeout: Duration,
+) -> Result<Patterns, CallError> {
+    let query = Query { asker: Some(participant.incarnation()), ..query.clone() };
+    let question = StatQuestion { query, patterns: Some(wanted), ..StatQuestion::default() };
     call_json(participant, STAT, &question, timeout)?.first().json()
 }
 

@@ -1,7 +1,7 @@
 //! Names of a collector's services, with their requests and replies.
 
 use serde::{Deserialize, Serialize};
-use tampu_archive::{Grouping, Scanned, query::Query};
+use tampu_archive::{Grouping, PatternsWanted, Scanned, query::Query};
 use tampu_types::{Incarnation, Time};
 
 /// The service that finds records: asked with a [`Query`].
@@ -35,6 +35,9 @@ pub struct StatQuestion {
     pub query: Query,
     /// Dimensions to count by.
     pub by: Grouping,
+    /// Patterns to count, in place of `by`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patterns: Option<PatternsWanted>,
 }
 
 /// Positions up to which streams are kept. A live reader continues there after a search has returned everything older.

@@ -91,13 +91,17 @@ impl Services {
     }
 
     fn stat(&self, request: &Request) {
-        let counted = request.json_or_default().and_then(|StatQuestion { query, by }| {
+        let counted = request.json_or_default().and_then(|StatQuestion { query, by, patterns }| {
             let (stop, _watch) = Services::stop(request, query.asker);
-            self.shared.archive.count(&query, &by, &stop).map_err(|error| error.to_string())
+            let archive = &self.shared.archive;
+            match patterns {
+                Some(wanted) => archive.patterns(&query, &wanted, &stop).map(|patterns| request.answer(&patterns)),
+                None => archive.count(&query, &by, &stop).map(|counts| request.answer(&counts)),
+            }
+            .map_err(|error| error.to_string())
         });
-        match counted {
-            Ok(counts) => drop(request.answer(&counts)),
-            Err(error) => request.refuse(error),
+        if let Err(error) = counted {
+            request.refuse(error);
         }
     }
 

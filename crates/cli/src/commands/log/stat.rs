@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use tampu_archive::{
-    Grouping,
+    Grouping, PatternsWanted,
     query::{Field, Query},
 };
 use tampu_types::units::parse_duration;
@@ -19,6 +19,7 @@ use crate::{
 
 mod counts;
 mod loggers;
+mod patterns;
 pub mod sources;
 mod targets;
 
@@ -30,7 +31,7 @@ mod targets;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  tampu log stat --by source,level --every 5min --csv\n  \
-    tampu log stat --processes\n  tampu log stat --loggers"
+    tampu log stat --patterns 20 --since 1d\n  tampu log stat --processes\n  tampu log stat --loggers"
 )]
 pub struct Stat {
     #[command(flatten)]
@@ -43,20 +44,24 @@ pub struct Stat {
     /// Count separately for each span of this length
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     every: Option<std::time::Duration>,
+    /// Group by the place in the program that logged: file, line, routine and level; without a place by the text, in which numbers, ids and
+    /// quoted words may differ. Shows the N most frequent ones, each with its number of sources and its newest message
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "50", conflicts_with_all = ["by", "every"], value_parser = clap::value_parser!(u16).range(1..=1000))]
+    patterns: Option<u16>,
     /// Show only the processes that send records, as the collector counts them since it started
-    #[arg(long, conflicts_with_all = ["by", "every"])]
+    #[arg(long, conflicts_with_all = ["by", "every", "patterns"])]
     processes: bool,
     /// Show only the counters of each process's loggers since its start, as it reports them
-    #[arg(long, conflicts_with_all = ["by", "every", "processes"])]
+    #[arg(long, conflicts_with_all = ["by", "every", "patterns", "processes"])]
     loggers: bool,
     /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
     /// Write CSV with a heading
-    #[arg(long, conflicts_with_all = ["json", "processes", "loggers"])]
+    #[arg(long, conflicts_with_all = ["json", "patterns", "processes", "loggers"])]
     csv: bool,
     /// Write CSV whose cells are as they are; a spreadsheet may take some for formulas
-    #[arg(long, conflicts_with_all = ["json", "csv", "processes", "loggers"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "patterns", "processes", "loggers"])]
     raw_csv: bool,
 }
 
@@ -76,6 +81,10 @@ impl Stat {
         if self.processes {
             sources::show(&keeper.status()?, self.json, &mut out)?;
             return if self.json { Ok(()) } else { sources::show_spools(&keeper.spools(), &mut out) };
+        }
+        if let Some(limit) = self.patterns {
+            let found = keeper.patterns(&query, PatternsWanted { limit: limit.into(), bins: 0 })?;
+            return patterns::show(&found, self.json, &mut out);
         }
         let counts = keeper.count(&query, &by)?;
         let format = match (self.json, self.csv) {
