@@ -11,7 +11,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 # The lock file is part of the repository: a build that would change it fails instead.
 CARGO_FLAGS ?= --locked
 # Parts of the product that are off by default; one set of features for all of `make test`, so that nothing is built twice.
-FEATURES := --features tampu-log/log,tampu-log/tracing
+FEATURES := --features tampu-log/log,tampu-log/tracing,tampu-cli/zmq
 # How long each fuzz target runs: in seconds, or in inputs (FUZZ_RUNS=10000000). FUZZ_KEEP=1 keeps the smallest corpus.
 export FUZZ_SECONDS ?= 60
 export FUZZ_RUNS FUZZ_KEEP

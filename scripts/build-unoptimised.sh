@@ -5,5 +5,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
-cargo build --locked --features tampu-log/log,tampu-log/tracing --workspace --exclude tampu-benches --exclude tampu-macros --lib --bins \
+cargo build --locked --features tampu-log/log,tampu-log/tracing,tampu-cli/zmq --workspace --exclude tampu-benches --exclude tampu-macros --lib --bins \
   --test structure "$@"

@@ -11,7 +11,7 @@ scripts/need.sh rust cc cxx cmake spdlog log4cplus python nats rsyslog netns log
 venv=$(scripts/venv.sh tests/peers/requirements.txt tests/attacks/requirements.txt)
 
 echo "== the tests that need root, namespaces and PostgreSQL, and those of the benches"
-cargo test --locked --features tampu-log/log,tampu-log/tracing --tests -- --ignored
+cargo test --locked --features tampu-log/log,tampu-log/tracing,tampu-cli/zmq --tests -- --ignored
 cargo test --locked --package tampu-benches
 
 # Unbuffered, so that the output of a test that is ended shows how far it came.

@@ -104,7 +104,7 @@ def users(console):
     page.get_by_label("Members, with commas: shift").fill("max")
     page.get_by_role("row", name=re.compile("^shift")).get_by_role("button", name="Save").click()
     expect(page.locator(".settings").get_by_role("alert")).to_have_count(0, timeout=30000)
-    check("the hub has its members", [group["members"] for group in read(console, "groups")] == [["max"]])
+    until("the hub has its members", lambda: [group["members"] for group in read(console, "groups")] == [["max"]])
 
 
 def books(console):

@@ -30,7 +30,7 @@
 //! | `TAMPU_ENCRYPTION` | `none` for plain connections beyond loopback addresses |
 //! | `TAMPU_DIRECT` | address at which this process accepts direct links from other hosts |
 //! | `TAMPU_LOG_CONFIG`, `TAMPU_QOS` | files with `[[topic]]` ([`crate::topic_settings`]); the second one beats the first |
-//! | `TAMPU_ENGINE` | name of the engine; without it the first one of this build |
+//! | `TAMPU_ENGINE` | name of the engine; without it that of this host's node, else the first one of this build |
 
 pub mod encryption;
 mod endpoint;

@@ -8,6 +8,8 @@ mod driver;
 pub mod memory;
 #[cfg(feature = "zenoh")]
 mod zenoh;
+#[cfg(feature = "zmq")]
+mod zmq;
 
 pub use contract::{
     Answer, Answerer, Answers, CaughtUp, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, OWN_HOST, Outlet,
@@ -23,4 +25,6 @@ pub use crate::host::Fate;
 pub(crate) const DRIVERS: &[Driver] = &[
     #[cfg(feature = "zenoh")]
     zenoh::DRIVER,
+    #[cfg(feature = "zmq")]
+    zmq::DRIVER,
 ];

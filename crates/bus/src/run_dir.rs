@@ -7,6 +7,7 @@
 //!     node.sock                 socket at which processes connect to the node; a link to it once the node made this anew
 //!     node.restored             time at which the node made a vanished directory anew, else absent
 //!     policy.json, qos.json     the access rules and the settings of topics that hold on this host, from the node
+//!     node.engine               name of the node's engine, which the processes of the host use too
 //!     node.key                  the password for node.sock if the node is open to the network, else absent
 //!     peers/<incarnation>.sock  socket of a process without a node; `-direct` for direct links
 //!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
@@ -45,6 +46,9 @@ pub(crate) const NODE_KEY: &str = "node.key";
 
 /// Name of the file with the name that this host's certificate proves.
 pub(crate) const NODE_HOST: &str = "node.host";
+
+/// Name of the file with the name of the node's engine.
+pub(crate) const NODE_ENGINE: &str = "node.engine";
 
 /// Name of the file with the secret of this host's user.
 pub(crate) const USER_KEY: &str = "user.key";
@@ -293,6 +297,11 @@ impl DomainDir {
         self.path.join(NODE_HOST)
     }
 
+    /// Returns the file with the name of the node's engine.
+    pub fn node_engine(&self) -> PathBuf {
+        self.path.join(NODE_ENGINE)
+    }
+
     /// Returns the file that says when the node made this directory anew.
     pub fn restored_file(&self) -> PathBuf {
         self.path.join("node.restored")
@@ -331,6 +340,13 @@ impl DomainDir {
     /// Returns the socket at which this process accepts direct links.
     pub fn direct_socket(&self, incarnation: Incarnation) -> Result<PathBuf, RunDirError> {
         socket_path(self.peers().join(format!("{incarnation}-direct.sock")))
+    }
+
+    /// Returns the sockets at which a process publishes without the node: ordinary samples, and urgent ones.
+    #[cfg(feature = "zmq")]
+    pub(crate) fn publisher_sockets(&self, process: Incarnation) -> Result<[PathBuf; 2], RunDirError> {
+        let socket = |end: &str| socket_path(self.peers().join(format!("{process}-{end}")));
+        Ok([socket("zmq")?, socket("zmq-urgent")?])
     }
 
     /// Returns true if a path is that of a socket for direct links in this directory.

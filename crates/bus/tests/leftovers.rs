@@ -69,17 +69,30 @@ fn be_the_victim(directory: &Path) {
 
 #[test]
 fn the_node_removes_the_files_of_a_killed_process_and_no_others() {
+    a_victim_leaves_nothing("the_node_removes_the_files_of_a_killed_process_and_no_others", None);
+}
+
+/// Its sockets have another incarnation of the process in their names than its files in shared memory.
+#[cfg(feature = "zmq")]
+#[test]
+fn the_node_removes_the_sockets_of_a_killed_publisher() {
+    a_victim_leaves_nothing("the_node_removes_the_sockets_of_a_killed_publisher", Some("zmq"));
+}
+
+/// `test` is the name of the calling test, which the victim runs too.
+fn a_victim_leaves_nothing(test: &str, engine: Option<&str>) {
     if let Some(directory) = std::env::var_os(VICTIM) {
         return be_the_victim(Path::new(&directory));
     }
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let settings = Settings { engine: engine.map(str::to_owned), ..Settings::isolated(run.path()) };
+    let node = Node::start(NodeSettings::new(settings)).unwrap();
     let shared = node.dir().rings();
     let other = join(run.path(), "other");
     let (to_victim, _from_victim) = (writer(&other, "in"), reader(&other, "out"));
     to_victim.write(b"sample").unwrap();
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_node_removes_the_files_of_a_killed_process_and_no_others", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(VICTIM, run.path())
         .stdout(Stdio::piped())
         .spawn()
@@ -91,8 +104,12 @@ fn the_node_removes_the_files_of_a_killed_process_and_no_others() {
     until("the other one's page", || !files(&shared, &of_other).is_empty());
     let before = files(&shared, &of_other);
     assert_eq!(files(&shared, of_victim).len(), 2);
+    // Boot and process number, without the time of the incarnation.
+    let (peers, any_incarnation) = (node.dir().peers(), &of_victim[..17]);
+    assert_eq!(files(&peers, any_incarnation).len(), if engine.is_some() { 2 } else { 0 });
     victim.kill().unwrap();
     victim.wait().unwrap();
     until("the removal", || files(&shared, of_victim).is_empty());
+    until("the removal of sockets", || files(&peers, any_incarnation).is_empty());
     assert_eq!(files(&shared, &of_other), before);
 }

@@ -78,6 +78,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("dotfiles", "", "", "Names may begin with a dot"),
     ("elog-config", "", "FILE", "ELOG's configuration file"),
     ("elog-listen", "", "ADDRESS", "Address of ELOG's protocol alone"),
+    ("engine", "", "NAME", "Engine of the bus"),
     ("elog-passwords", "", "FILE", "Password file of elogd whose passwords are kept if they are the same"),
     ("email", "", "ADDRESS", "E-mail address of a user"),
     ("encoding", "e", "ENCODING", "Markup of a text"),

@@ -70,6 +70,9 @@ pub struct Config {
     /// The run-time directory, through which processes of one host connect; by default that of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<PathBuf>,
+    /// The engine of the bus on this host, one of this build's; by default the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// Connections beyond this host.
     pub network: Network,
     /// Access rules. With one, only what a rule allows is allowed.
@@ -262,6 +265,7 @@ impl Default for Config {
             data: default_data(|name| std::env::var(name).ok()),
             data_group: None,
             run: None,
+            engine: None,
             network: Network::default(),
             allow: Vec::new(),
             access: AccessSettings::default(),
@@ -386,7 +390,7 @@ impl Config {
         })
     }
 
-    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, `TAMPU_BOOK_LISTEN`,
+    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, `TAMPU_ENGINE`, `TAMPU_BOOK_LISTEN`,
     /// `TAMPU_BOOK_POSTGRES`, and the variables `TAMPU_LOG_*` that apply to one process.
     fn apply_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -402,6 +406,9 @@ impl Config {
         }
         if let Some(run) = set("TAMPU_RUN_DIR") {
             self.run = Some(run.into());
+        }
+        if let Some(engine) = set("TAMPU_ENGINE") {
+            self.engine = Some(engine);
         }
         if let Some(listen) = set("TAMPU_BOOK_LISTEN") {
             let wrong = |why: String| ConfigError::Value { setting: "TAMPU_BOOK_LISTEN".to_owned(), why };

@@ -58,6 +58,8 @@ pub struct HostReport {
     pub nodes: usize,
     /// Network addresses at which it listens.
     pub listens: Vec<String>,
+    /// Engine of its bus; empty in reports of earlier releases.
+    pub engine: String,
     /// Its links to other hosts.
     pub links: Vec<LinkReport>,
     /// Disk of the hub's data; `None` in reports of other releases, or if the kernel does not report it.
@@ -151,6 +153,7 @@ pub(crate) fn serve_report(participant: &Participant, node: &Arc<Node>, data: Pa
             processes,
             nodes,
             listens: node.addresses(),
+            engine: node.engine_name().to_owned(),
             links: node.links().into_iter().map(LinkReport::from).collect(),
             disk: DiskReport::of(&data),
         });

@@ -78,7 +78,9 @@ impl Leftovers {
     /// Removes the files of these processes as far as they have ended. Returns those that live and have files.
     fn sweep(&self, processes: &HashSet<Incarnation>) -> HashSet<Incarnation> {
         let mut living = HashSet::new();
-        let files = self.dir.files_of_processes().into_iter().filter(|(process, _)| processes.contains(process));
+        // A process has several incarnations: one for each participant, and those of its engine's sockets.
+        let is_of = |file: &Incarnation| processes.iter().any(|one| (one.boot, one.pid) == (file.boot, file.pid));
+        let files = self.dir.files_of_processes().into_iter().filter(|(process, _)| is_of(process));
         for (process, path) in files {
             if host::is_over(process) {
                 // A file that cannot be removed stays until a node starts, which reports it.

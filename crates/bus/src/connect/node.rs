@@ -129,6 +129,7 @@ pub struct Node {
     standing: Mutex<(u64, Standing)>,
     /// The name that other hosts know, if certificates prove names.
     host: Option<String>,
+    engine_name: &'static str,
     /// Lock file, locked during the node's lifetime. The kernel unlocks it however the node ends.
     lock: Mutex<File>,
 }
@@ -162,6 +163,7 @@ impl Node {
         write_user_key(&dir, is_open)?;
         let host = if is_open { proved_name(&encryption)? } else { None };
         write_host(&dir, host.as_deref())?;
+        write_engine(&dir, driver.name)?;
         let listen = std::iter::once(Endpoint::Unix(socket.clone())).chain(listen).collect();
         let shown_key = shown_key.cloned();
         process.hub = None;
@@ -184,7 +186,21 @@ impl Node {
             None
         };
         let router = Some(router);
-        Ok(Node { sweeping, groups, unused_groups, router, settings: process, dir, reclaimed, shown_key, standing, host, lock })
+        let (settings, engine_name) = (process, driver.name);
+        Ok(Node {
+            sweeping,
+            groups,
+            unused_groups,
+            router,
+            settings,
+            dir,
+            reclaimed,
+            shown_key,
+            standing,
+            host,
+            engine_name,
+            lock,
+        })
     }
 
     /// Returns the reason for which it cannot open its connections anew for other rules about hosts. It goes on trying.
@@ -265,6 +281,9 @@ impl Node {
         if !self.dir.node_host().exists() {
             write_host(&self.dir, self.host.as_deref())?;
         }
+        if !self.dir.node_engine().exists() {
+            write_engine(&self.dir, self.engine_name)?;
+        }
         self.with_standing(&mut Standing::link)?;
         let marker = self.dir.restored_file();
         crate::run_dir::private_file(&marker).map_err(|why| NodeError::Io { path: marker, why })?;
@@ -288,6 +307,11 @@ impl Node {
     /// Returns the name that other hosts know, if certificates prove names.
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
+    }
+
+    /// Returns the name of its engine.
+    pub fn engine_name(&self) -> &'static str {
+        self.engine_name
     }
 
     /// Returns an engine on the node itself, for the hub's own roles: one hop nearer than any process.
@@ -343,7 +367,7 @@ impl Drop for Node {
         self.sweeping = None;
         self.groups = None;
         self.router = None;
-        let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy()];
+        let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.node_engine(), self.dir.user_key(), self.dir.policy()];
         for path in of_host.into_iter().chain([self.dir.site_settings(), self.dir.restored_file()]) {
             let _ = fs::remove_file(path);
         }
@@ -369,15 +393,7 @@ fn take_lock(domain: &Domain, dir: &DomainDir, socket: &Path) -> Result<File, No
 
 /// Writes the key where the processes of this host find it, or removes an outdated one.
 fn write_key(dir: &DomainDir, key: Option<&Key>) -> Result<(), NodeError> {
-    let path = dir.node_key();
-    let written = match key {
-        None => match fs::remove_file(&path) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
-            _ => Ok(()),
-        },
-        Some(key) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(key.reveal().as_bytes())),
-    };
-    written.map_err(|why| NodeError::Io { path, why })
+    write_or_remove(dir.node_key(), key.map(Key::reveal))
 }
 
 /// Returns the name in this host's certificate, if connections to other hosts use it.
@@ -393,13 +409,22 @@ fn proved_name(encryption: &Encryption) -> Result<Option<String>, NodeError> {
 
 /// Writes this host's name where the processes of this host find it, or removes an outdated one.
 fn write_host(dir: &DomainDir, host: Option<&str>) -> Result<(), NodeError> {
-    let path = dir.node_host();
-    let written = match host {
+    write_or_remove(dir.node_host(), host)
+}
+
+/// Writes the engine's name where the processes of this host find it.
+fn write_engine(dir: &DomainDir, name: &str) -> Result<(), NodeError> {
+    write_or_remove(dir.node_engine(), Some(name))
+}
+
+/// Writes a text into a file that only its user can read, or removes an outdated one.
+fn write_or_remove(path: PathBuf, text: Option<&str>) -> Result<(), NodeError> {
+    let written = match text {
         None => match fs::remove_file(&path) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
             _ => Ok(()),
         },
-        Some(host) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(host.as_bytes())),
+        Some(text) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(text.as_bytes())),
     };
     written.map_err(|why| NodeError::Io { path, why })
 }

@@ -1,9 +1,12 @@
 //! Opens the engine that the settings name.
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 use super::settings::Settings;
-use crate::engine::{DRIVERS, Driver, Engine, EngineError};
+use crate::{
+    engine::{DRIVERS, Driver, Engine, EngineError},
+    run_dir::DomainDir,
+};
 
 /// Names of the engines of this build; the first one is the default.
 pub fn engine_names() -> impl Iterator<Item = &'static str> {
@@ -16,10 +19,29 @@ pub fn is_target_of_engine(target: &str) -> bool {
 }
 
 impl Settings {
-    /// Joins through the engine that these settings name.
+    /// Joins through the engine that these settings name; without a name, through that of this host's node.
     pub fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        (driver(self)?.open)(self)
+        (driver_beside_node(self)?.open)(self)
     }
+}
+
+/// Returns the engine of a process. Two engines do not carry each other's samples, so it is that of the host's node.
+fn driver_beside_node(settings: &Settings) -> Result<&'static Driver, EngineError> {
+    let Some(of_node) = engine_of_node(settings) else { return driver(settings) };
+    match &settings.engine {
+        Some(name) if !name.eq_ignore_ascii_case(&of_node) => Err(EngineError::OfNode { name: name.clone(), of_node }),
+        _ => driver(&Settings { engine: Some(of_node), ..settings.clone() }),
+    }
+}
+
+/// Returns the engine of the node that the process is going to connect to, if it is on this host.
+fn engine_of_node(settings: &Settings) -> Option<String> {
+    if settings.hub.is_some() {
+        return None;
+    }
+    let dir = settings.run_dir.domain(&settings.domain).ok().filter(DomainDir::node_answers)?;
+    // A node of an earlier release writes none, and has the first engine.
+    fs::read_to_string(dir.node_engine()).ok().map(|name| name.trim().to_owned())
 }
 
 /// Returns the engine that these settings name.

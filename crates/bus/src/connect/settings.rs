@@ -24,7 +24,7 @@ pub const DEFAULT_DOMAIN: &str = "local";
 /// Settings for joining: engine, endpoints, credentials, qualities of service.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Name of the engine; `None` is the first one of this build.
+    /// Name of the engine; `None` is that of this host's node, else the first one of this build.
     pub engine: Option<String>,
     /// The installation that this process belongs to.
     pub domain: Domain,

@@ -178,6 +178,16 @@ pub enum EngineError {
         /// The names of this build's engines.
         known: String,
     },
+    /// The node of this host has another engine than the settings name.
+    #[error(
+        "the node of this host has the engine '{of_node}', and TAMPU_ENGINE or a setting says '{name}': unset it, or start the hub with --engine {name}"
+    )]
+    OfNode {
+        /// The name in the settings.
+        name: String,
+        /// The node's engine.
+        of_node: String,
+    },
     /// The engine cannot do this at all.
     #[error("{1} has no {0}")]
     Unsupported(&'static str, &'static str),

@@ -200,6 +200,23 @@ impl Keys {
         u32::from_str_radix(self.after_host(key, "/n/")?, 16).ok()
     }
 
+    /// Returns the key of a place at which samples are published beside the engine's own links, by the process that publishes
+    /// there and the place's kind.
+    pub fn publisher(&self, process: Incarnation, kind: &str) -> String {
+        format!("{}/z/{OWN_HOST}/{process}/{kind}", self.root)
+    }
+
+    /// Returns the pattern of all such places.
+    pub fn publishers(&self) -> String {
+        format!("{}/z/**", self.root)
+    }
+
+    /// Parses the key of such a place: the process, and the kind of the place.
+    pub fn parse_publisher<'a>(&self, key: &'a str) -> Option<(Incarnation, &'a str)> {
+        let (process, kind) = self.after_host(key, "/z/")?.split_once('/')?;
+        Some((process.parse().ok()?, kind))
+    }
+
     /// Returns the key of a reader's presence.
     pub fn reader(&self, card: &ReaderInfo) -> String {
         let flag = |set: bool, letter: char| if set { letter } else { '-' };
@@ -280,6 +297,7 @@ mod tests {
         let source = SourceName::new("CONTROL/DV01").unwrap();
         assert_eq!(keys.parse_presence(&keys.presence(incarnation, &source)), Some((incarnation, source)));
         assert_eq!(keys.parse_node(&keys.node(7)), Some(7));
+        assert_eq!(keys.parse_publisher(&keys.publisher(incarnation, "in")), Some((incarnation, "in")));
         assert_eq!(keys.parse_reader("tampu/other/r/x"), None);
         let keys = Keys::new(&Domain::new("lab").unwrap());
         let capital = keys.parse_reader("tampu/lab/r/-/00000001-00000002-0000000000000003/1/rfd/_44v/lyg/all");

@@ -13,6 +13,8 @@ pub mod cases;
 pub mod command;
 pub mod log;
 pub mod member;
+#[cfg(feature = "zenoh")]
+pub mod processes;
 pub mod simulated;
 
 /// Plays the cases in an arena, one test each; `with faults` also those that need messages lost and hosts cut.

@@ -178,7 +178,13 @@ pub fn say(line: &str) {
 }
 
 /// In a process on a host: its node, which listens or connects at [`LISTENS`], and a participant on it.
+#[allow(dead_code, reason = "tests of one engine name it")]
 pub fn host(listens: bool, name: &str, encryption: Encryption) -> (Node, Participant) {
+    host_on(None, listens, name, encryption)
+}
+
+/// The same, on the engine of this name.
+pub fn host_on(engine: Option<&str>, listens: bool, name: &str, encryption: Encryption) -> (Node, Participant) {
     let endpoint: Endpoint = LISTENS.parse().unwrap();
     let (listen, connect) = if listens { (vec![endpoint], Vec::new()) } else { (Vec::new(), vec![endpoint]) };
     let config = NodeSettings {
@@ -186,7 +192,7 @@ pub fn host(listens: bool, name: &str, encryption: Encryption) -> (Node, Partici
         connect,
         key: Some(Key::new("between two hosts").unwrap()),
         encryption,
-        ..NodeSettings::new(Settings::from_env().unwrap())
+        ..NodeSettings::new(Settings { engine: engine.map(str::to_owned), ..Settings::from_env().unwrap() })
     };
     let node = Node::start(config).unwrap();
     let engine = node.client_settings().open().unwrap();

@@ -83,6 +83,9 @@ pub struct HubArgs {
     /// Open the network at this address; needs --domain and --key-file
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "0.0.0.0:7447")]
     pub lan: Option<String>,
+    /// Engine of the bus on this host [env: TAMPU_ENGINE]
+    #[arg(long, value_name = "NAME")]
+    pub engine: Option<String>,
     /// Stay connected to another host's node; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Vec<String>,
@@ -114,6 +117,7 @@ impl HubArgs {
         if let Some(address) = &self.lan {
             config.network.listen.push(address.clone());
         }
+        config.engine = self.engine.clone().or(config.engine);
         config.network.connect.extend(self.peer.iter().cloned());
         config.book.listen = self.book_listen.or(config.book.listen);
         config.book.elog_listen = self.elog_listen.unwrap_or(config.book.elog_listen);

@@ -17,6 +17,7 @@ mod console_log;
 mod console_site;
 mod documents;
 mod encrypted;
+mod engines;
 mod events;
 mod export;
 mod faults;

@@ -1,6 +1,6 @@
 //! The check of a configuration: conditions between several settings.
 
-use tampu_bus::connect::{DEFAULT_DOMAIN, Endpoint};
+use tampu_bus::connect::{DEFAULT_DOMAIN, Endpoint, engine_names};
 use tampu_event::history::LONGEST_KB;
 
 use super::{Collector, Config, Role, Spool, error::ConfigError};
@@ -31,6 +31,7 @@ impl Config {
                 "connecting to another host (--peer) needs the domain's key: add --key-file FILE, or network.key_file".to_owned(),
             );
         }
+        self.check_engine()?;
         self.check_encryption()?;
         self.check_gateway()?;
         self.check_book_listeners()?;
@@ -77,6 +78,17 @@ impl Config {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that this build has the engine.
+    fn check_engine(&self) -> Result<(), ConfigError> {
+        let Some(name) = &self.engine else { return Ok(()) };
+        if engine_names().any(|known| known.eq_ignore_ascii_case(name)) {
+            return Ok(());
+        }
+        let known = engine_names().collect::<Vec<_>>().join(", ");
+        let why = format!("this build has no engine '{name}'; it has: {known}");
+        Err(ConfigError::Value { setting: "engine".to_owned(), why })
     }
 
     /// Checks that connections beyond this host are encrypted, or renounce encryption in so many words.

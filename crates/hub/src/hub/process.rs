@@ -50,7 +50,7 @@ pub(crate) fn name_of(part: &str) -> String {
 
 pub(crate) fn process_config(config: &Config) -> Result<Settings, HubError> {
     let run_dir = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
-    Ok(Settings::new(config.domain.clone(), run_dir))
+    Ok(Settings { engine: config.engine.clone(), ..Settings::new(config.domain.clone(), run_dir) })
 }
 
 pub(crate) fn access_of(config: &Config, client: &Settings) -> Result<Access, HubError> {

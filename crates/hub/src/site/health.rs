@@ -41,6 +41,7 @@ pub fn check(participant: &Participant) -> Result<Vec<Finding>, CallError> {
 pub fn findings(picture: &Picture) -> Vec<Finding> {
     let mut found = hosts(picture);
     found.extend(versions(picture));
+    found.extend(engines(picture));
     found.extend(clocks(picture));
     found.extend(disks(picture));
     found.extend(spools::check(&picture.spools, now()));
@@ -94,6 +95,20 @@ fn versions(picture: &Picture) -> Vec<Finding> {
             vec![("versions", Grade::Warn, found, "releases work together, but update the older ones")]
         }
     }
+}
+
+/// Hosts with different engines do not get each other's samples.
+fn engines(picture: &Picture) -> Vec<Finding> {
+    let mut engines: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for host in picture.hosts.iter().filter(|host| !host.report.engine.is_empty()) {
+        engines.entry(&host.report.engine).or_default().insert(name_of(host).to_owned());
+    }
+    if engines.len() < 2 {
+        return Vec::new();
+    }
+    let each = engines.into_iter().map(|(engine, hosts)| format!("{engine} on {}", few(&hosts)));
+    let found = format!("several, which do not carry each other's samples: {}", each.collect::<Vec<_>>().join("; "));
+    vec![("engines", Grade::Fail, found, "start all hubs of the domain with the same --engine (setting engine)")]
 }
 
 fn clocks(picture: &Picture) -> Vec<Finding> {
@@ -232,6 +247,20 @@ mod tests {
     fn hosts_that_fit_together_are_ok() {
         let picture = Picture { hosts: vec![host("a", "1.0.0", 5_000), host("b", "1.0.0", -80_000)], ..Picture::default() };
         assert!(grades(&picture).iter().all(|(_, grade)| *grade == Grade::Ok), "{:?}", grades(&picture));
+    }
+
+    #[test]
+    fn engines_that_differ_are_found() {
+        let with = |name: &str, engine: &str| {
+            let mut host = host(name, "0.1.0", 0);
+            host.report.engine = engine.to_owned();
+            host
+        };
+        let same = Picture { hosts: vec![with("a", "zmq"), with("b", "zmq"), with("c", "")], ..Picture::default() };
+        assert_eq!(engines(&same), []);
+        let other = Picture { hosts: vec![with("a", "zmq"), with("b", "other")], ..Picture::default() };
+        let found = engines(&other);
+        assert!(found[0].1 == Grade::Fail && found[0].2.ends_with("other on b; zmq on a"), "{found:?}");
     }
 
     #[test]

@@ -1,0 +1,154 @@
+//! Addresses at which a node publishes for other hosts, as it announces them, and what other programs must say there.
+
+use std::{net::UdpSocket, time::Duration};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use tampu_types::{Domain, name};
+
+use super::socket::NAME;
+use crate::{
+    connect::{Encryption, Endpoint, Key},
+    engine::EngineError,
+};
+
+/// Time for a connection to one of a node's addresses.
+const REACH: Duration = Duration::from_secs(1);
+
+/// One address of a node: its publishers of ordinary and of urgent samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarAddress {
+    /// Name or address of the host, in brackets if it has colons.
+    pub host: String,
+    /// Ports of the two publishers.
+    pub ports: [u16; 2],
+}
+
+impl FarAddress {
+    /// Returns the addresses in libzmq's notation.
+    pub fn endpoints(&self) -> [String; 2] {
+        self.ports.map(|port| format!("tcp://{}:{port}", self.host))
+    }
+
+    /// Reports if somebody listens there.
+    pub fn answers(&self) -> bool {
+        use std::net::{TcpStream, ToSocketAddrs};
+        let found = format!("{}:{}", self.host, self.ports[0]).to_socket_addrs();
+        found.is_ok_and(|mut found| found.any(|address| TcpStream::connect_timeout(&address, REACH).is_ok()))
+    }
+}
+
+/// Writes addresses as one chunk of a key.
+pub fn to_chunk(addresses: &[FarAddress]) -> String {
+    let texts: Vec<String> = addresses.iter().map(|one| format!("{} {} {}", one.host, one.ports[0], one.ports[1])).collect();
+    name::escape(&texts.join(","))
+}
+
+/// Reads addresses from a chunk of a key; bad ones are left out.
+pub fn from_chunk(chunk: &str) -> Vec<FarAddress> {
+    let read = |text: &str| {
+        let mut words = text.split(' ');
+        let host = words.next().filter(|host| !host.is_empty())?.to_owned();
+        let ports = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+        words.next().is_none().then_some(FarAddress { host, ports })
+    };
+    name::unescape(chunk).unwrap_or_default().split(',').filter_map(read).collect()
+}
+
+/// User and password at a node's publishers. The password is not the domain's key, which crosses no network in clear text.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+}
+
+impl Credentials {
+    /// Derives them from the domain and its key.
+    pub fn of(domain: &Domain, key: &Key) -> Credentials {
+        let user = name::escape(domain.as_str());
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.reveal().as_bytes()) else {
+            unreachable!("a MAC takes keys of any length")
+        };
+        mac.update(format!("tampu zmq {user}").as_bytes());
+        let password = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        Credentials { user, password }
+    }
+}
+
+/// Returns the addresses of this host to listen at, for the addresses at which the node listens and those that it connects to.
+pub fn own_hosts(listen: &[Endpoint], connect: &[Endpoint]) -> Vec<String> {
+    let mut hosts: Vec<String> = Vec::new();
+    let listening = listen.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Tcp(address) => address.rsplit_once(':').map(|(host, _)| host.to_owned()),
+        Endpoint::Unix(_) => None,
+    });
+    let towards = connect.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Tcp(address) => own_address_towards(address),
+        Endpoint::Unix(_) => None,
+    });
+    for host in listening.chain(towards) {
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+/// Returns the address of this host from which packets to that address leave. Nothing is sent.
+fn own_address_towards(address: &str) -> Option<String> {
+    let any = if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(address).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    Some(if own.is_ipv6() { format!("[{own}]") } else { own.to_string() })
+}
+
+/// Refuses connections to other hosts that must be encrypted: this build's libzmq has no encryption.
+pub fn check(encryption: &Encryption) -> Result<(), EngineError> {
+    if !matches!(encryption, Encryption::Tls(_)) {
+        return Ok(());
+    }
+    Err(EngineError::Refused {
+        engine: NAME,
+        doing: "opening it to other hosts".to_owned(),
+        why: "samples on ZeroMQ are not encrypted; choose the engine zenoh, or renounce encryption on a network that you trust \
+            (--no-encryption, TAMPU_ENCRYPTION=none)"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_travel_in_a_chunk_of_a_key() {
+        let addresses = vec![
+            FarAddress { host: "10.0.0.5".to_owned(), ports: [1, 2] },
+            FarAddress { host: "[fe80::1]".to_owned(), ports: [65535, 4] },
+        ];
+        let chunk = to_chunk(&addresses);
+        assert!(!chunk.contains('/'), "{chunk}");
+        assert_eq!(from_chunk(&chunk), addresses);
+        assert_eq!(addresses[1].endpoints(), ["tcp://[fe80::1]:65535", "tcp://[fe80::1]:4"]);
+        for bad in ["", " 1 2", "host 1", "host 1 2 3", "host 1 70000"] {
+            assert_eq!(from_chunk(&name::escape(bad)), [], "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_password_is_neither_the_key_nor_that_of_another_domain() {
+        let key = Key::new("correct horse").unwrap();
+        let of = |domain| Credentials::of(&Domain::new(domain).unwrap(), &key);
+        assert_eq!(of("lab").password, of("lab").password);
+        assert_ne!(of("lab").password, of("alma").password);
+        assert!(!of("lab").password.contains("horse"));
+    }
+
+    #[test]
+    fn a_node_listens_where_it_is_told_and_where_it_connects_from() {
+        let tcp = |address: &str| Endpoint::Tcp(address.to_owned());
+        let hosts = own_hosts(&[Endpoint::Unix("/s".into()), tcp("127.0.0.1:7447")], &[tcp("127.0.0.1:1"), tcp("127.0.0.2:2")]);
+        assert_eq!(hosts, ["127.0.0.1"]);
+    }
+}
