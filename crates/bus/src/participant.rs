@@ -268,11 +268,7 @@ impl Participant {
     /// of it, and it gets their streams from the first sample.
     pub fn reader(&self, topics: &TopicFilter, partitions: &PartitionFilter, qos: ReaderQos) -> Result<Reader, BusError> {
         let reader = self.announced_reader(topics, partitions, qos)?;
-        let links = &self.shared.links;
-        // A simulated clock stands still meanwhile.
-        if links.clock.is_the_host_s() {
-            links.await_sending(ANNOUNCED);
-        }
+        self.await_declared(ANNOUNCED);
         Ok(reader)
     }
 
@@ -301,6 +297,16 @@ impl Participant {
     pub fn answer(&self, service: &TopicName, answerer: Answerer) -> Result<Guard, BusError> {
         let links = &self.shared.links;
         Ok(links.engine.answer(&links.keys.questions(links.incarnation, service), answerer)?)
+    }
+
+    /// Waits until the node has taken what this process has declared so far, such as its services, at most for this time. A
+    /// process that hears of them in another way and asks at once would find nobody otherwise.
+    pub fn await_declared(&self, longest: Duration) {
+        let links = &self.shared.links;
+        // A simulated clock stands still meanwhile.
+        if links.clock.is_the_host_s() {
+            links.await_sending(longest);
+        }
     }
 
     /// Asks all processes that answer under a service's name, and returns the octets of their answers. Services use

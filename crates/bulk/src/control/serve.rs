@@ -1,6 +1,9 @@
 //! The offering side: an offer answers to its name, after the access hook has agreed.
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tampu_bus::{
     BusError, Participant,
@@ -15,6 +18,10 @@ use crate::Name;
 
 /// Commands that an offer answers at once.
 const AT_ONCE: usize = 16;
+/// Longest wait of a program that ends for the answers to its commands. A stop often is what ends it.
+const ENDING: Duration = Duration::from_secs(1);
+/// Longest wait until the offer can be found.
+const DECLARING: Duration = Duration::from_secs(1);
 /// Longest command in bytes.
 const QUESTION_LIMIT: usize = 64 << 10;
 
@@ -26,7 +33,7 @@ pub(super) trait Controllable: Send + Sync + 'static {
     fn obey(&self, command: &ControlCommand) -> Result<(), String>;
 }
 
-/// Answers to a name until the guard is dropped. The weak reference keeps the service from holding its owner open.
+/// Answers to a name until the guard is dropped, which waits for answers under way. The weak reference keeps the service from holding its owner open.
 pub(super) fn offer<C: Controllable>(participant: &Participant, name: Name, controlled: &Arc<C>) -> Result<Guard, BusError> {
     let of: Weak<C> = Arc::downgrade(controlled);
     let place = OfferPlace {
@@ -35,13 +42,16 @@ pub(super) fn offer<C: Controllable>(participant: &Participant, name: Name, cont
         process: participant.incarnation().to_string(),
         source: participant.source().to_string(),
     };
-    let limits = Limits { question: QUESTION_LIMIT, ..Limits::on_threads("bulk-control", AT_ONCE) };
+    let limits = Limits { question: QUESTION_LIMIT, ending: ENDING, ..Limits::on_threads("bulk-control", AT_ONCE) };
     let handler = move |request: Request| {
         if let Some(controlled) = of.upgrade() {
             answer(&request, &place, &*controlled);
         }
     };
-    serve(participant, &TopicName::new(CONTROL)?, Permission::ByHandler(Access::of_host()), &limits, handler)
+    let guard = serve(participant, &TopicName::new(CONTROL)?, Permission::ByHandler(Access::of_host()), &limits, handler)?;
+    // The program may show at once that it works. A command that comes then must find the offer.
+    participant.await_declared(DECLARING);
+    Ok(guard)
 }
 
 /// Name of an offer, and the process that makes it.

@@ -95,14 +95,19 @@ pub struct FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// Returns the whole answer as JSON.
+    /// Returns the whole answer as JSON. It counts if it is complete, even if another process that serves did not answer.
     pub fn json<T: DeserializeOwned>(self) -> Result<T, CallError> {
         let service = self.service();
-        let mut answer = Vec::new();
+        let (mut answer, mut unanswered) = (Vec::new(), None);
         for part in self {
-            answer.extend_from_slice(&part?);
+            match part {
+                Ok(part) => answer.extend_from_slice(&part),
+                Err(CallError::Unanswered(service)) if !answer.is_empty() => unanswered = Some(CallError::Unanswered(service)),
+                Err(error) => return Err(error),
+            }
         }
-        serde_json::from_slice(&answer).map_err(|why| CallError::Unreadable { service, why: why.to_string() })
+        serde_json::from_slice(&answer)
+            .map_err(|why| unanswered.unwrap_or_else(|| CallError::Unreadable { service, why: why.to_string() }))
     }
 
     /// Reads the answer's JSON documents until `take` ends with a result. An end without one counts as a cut answer.

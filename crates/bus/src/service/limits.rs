@@ -17,6 +17,9 @@ pub struct Limits {
     pub answer: usize,
     /// Time for one answer, which the handler obeys ([`Request::time`](super::Request::time)).
     pub time: Duration,
+    /// Longest wait at the end of the service for answers under way. Without it the last asker may get no answer, though its
+    /// question was carried out.
+    pub ending: Duration,
     /// Name of the thread on which each question is answered. Without one, the engine's worker answers and must not
     /// wait.
     pub thread: Option<&'static str>,
@@ -31,6 +34,7 @@ impl Limits {
             question: 4096,
             answer: 16 << 20,
             time: Duration::from_secs(1),
+            ending: Duration::ZERO,
             thread: None,
         }
     }
@@ -44,6 +48,7 @@ impl Limits {
             question: 1 << 20,
             answer: usize::try_from(4_u64 << 30).unwrap_or(usize::MAX),
             time,
+            ending: Duration::ZERO,
             thread: Some(name),
         }
     }

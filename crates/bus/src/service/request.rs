@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tampu_types::{Incarnation, TopicName};
-use tampu_workers::{OnPanic, RunningGuard, WorkerThread};
+use tampu_workers::{OnPanic, Running, RunningGuard, WorkerThread};
 
 use super::limits::Limits;
 use crate::{
@@ -74,7 +74,8 @@ struct Rules {
     participant: Weak<Shared>,
 }
 
-/// Answers a service with `handler` until the guard is dropped.
+/// Answers a service with `handler` until the guard is dropped. Then no further question comes, and answers under way have
+/// `Limits::ending` to be given.
 ///
 /// Questions that are too long, denied by the permission, or without a free place are refused here and never reach the
 /// handler. `Limits::thread` decides if the handler runs on the engine's worker, where it must not wait, or on a thread
@@ -103,7 +104,24 @@ pub fn serve(
         // Without a thread the request is dropped, and its asker gets the error that no service answers.
         let _ = WorkerThread::named(name).spawn(OnPanic::ReportOnly, move || handler(request));
     };
-    participant.answer(name, Arc::new(answerer))
+    let declared = participant.answer(name, Arc::new(answerer))?;
+    Ok(Box::new(Serving { declared: Some(declared), running: limits.running.clone(), ending: limits.ending }))
+}
+
+/// Service that is being answered.
+struct Serving {
+    declared: Option<Guard>,
+    running: Running,
+    ending: Duration,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.declared.take());
+        if !self.ending.is_zero() {
+            self.running.wait_until_idle(self.ending);
+        }
+    }
 }
 
 /// Refuses the question, or assigns a place to it.

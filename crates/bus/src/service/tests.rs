@@ -156,6 +156,31 @@ fn an_asker_that_leaves_is_noticed_while_its_question_is_answered() {
 }
 
 #[test]
+fn an_answer_under_way_is_given_before_its_process_leaves() {
+    let net = MemoryNet::new(1);
+    let (server, asker) = (join(&net, "server"), join(&net, "asker"));
+    let (left, leaving) = std::sync::mpsc::channel::<()>();
+    let (began, begun) = std::sync::mpsc::channel();
+    let (leaving, began) = (Mutex::new(leaving), Mutex::new(began));
+    let limits = Limits { ending: WAIT, ..Limits::on_threads("test answer", 1) };
+    let serving = serving(&net, &server, Permission::Everybody, &limits, move |request: Request| {
+        began.lock().unwrap().send(()).unwrap();
+        // A service that waits for this answer does not leave before, so this waits for the whole time.
+        let _ = leaving.lock().unwrap().recv_timeout(Duration::from_millis(200));
+        request.answer(&"done");
+    });
+    let answer = call(&asker, NAME, "", WAIT).unwrap();
+    while begun.try_recv().is_err() {
+        net.advance(Duration::from_millis(10));
+        std::thread::yield_now();
+    }
+    drop(serving);
+    drop(server);
+    let _ = left.send(());
+    assert_eq!(answer.first().json(), Ok("done".to_owned()));
+}
+
+#[test]
 fn refusals_are_as_the_page_of_the_contract_shows_them() {
     let page = include_str!("../../../../spec/services.md");
     let vector = |name: &str| {
