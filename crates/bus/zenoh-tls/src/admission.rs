@@ -2,21 +2,25 @@
 //!
 //! The engine has no place for them, so they are found by the file of the own certificate. They are asked for each new
 //! connection in both directions, and again every [`LOOK`] for open ones: a host that is shut out loses its connections.
+//! A host that the network no longer reaches loses them too ([`silence`]).
 
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{net::TcpStream, time::sleep};
 use tokio_rustls::TlsStream;
 use tokio_util::sync::CancellationToken;
-use zenoh_link_commons::LinkUnicast;
+use zenoh_link_commons::{LinkUnicast, LinkUnicastTrait};
 use zenoh_result::{ZResult, bail};
 
-use crate::link::TlsLink;
+use crate::{
+    link::TlsLink,
+    silence::{self, Silence},
+};
 
 /// Period of the looks at open connections.
 const LOOK: Duration = Duration::from_secs(2);
@@ -79,6 +83,8 @@ pub(crate) fn admit(stream: TlsStream<TcpStream>, certificate: PathBuf) -> ZResu
     if let Some(why) = refusal(&certificate, &host, own, dialed) {
         bail!("the host '{}' may not connect: {why}", host.escape_debug());
     }
+    tokio::spawn(cut_when_silent(Arc::downgrade(&link), cut.clone()));
+    let link: Arc<dyn LinkUnicastTrait> = link;
     let watched = Arc::downgrade(&link);
     tokio::spawn(async move {
         loop {
@@ -92,5 +98,23 @@ pub(crate) fn admit(stream: TlsStream<TcpStream>, certificate: PathBuf) -> ZResu
             }
         }
     });
-    Ok(link)
+    Ok(LinkUnicast::from(link))
+}
+
+/// Cuts a link whose other end is silent, as long as the link lives.
+async fn cut_when_silent(link: Weak<TlsLink>, cut: CancellationToken) {
+    let mut silence = Silence::default();
+    loop {
+        sleep(silence::LOOK).await;
+        let Some(link) = link.upgrade() else { return };
+        match link.delivery() {
+            Ok(delivery) if !silence.look(delivery, Instant::now()) => {}
+            Ok(_) => {
+                tracing::info!("{link}: the other end is silent");
+                return cut.cancel();
+            }
+            // Without the kernel's word the engine's lease decides.
+            Err(why) => return tracing::warn!("{link}: the kernel says nothing about the connection: {why}"),
+        }
+    }
 }

@@ -16,6 +16,7 @@
 //! | `listener` | the accepting end: handshakes, and certificates that were renewed |
 //! | `manager` | the engine's interface for making links and listeners |
 //! | `settings` | the engine's configuration: the three files |
+//! | `silence` | links whose other end the network no longer reaches |
 //! | `traffic` | what each open link has carried |
 
 mod admission;
@@ -23,6 +24,7 @@ mod link;
 mod listener;
 mod manager;
 mod settings;
+mod silence;
 mod traffic;
 
 pub use admission::{HostRule, ask_for_hosts, cut_links};

@@ -1,6 +1,12 @@
 //! A connection whose two directions work at the same time.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use tampu_tls::CertificateInfo;
@@ -12,14 +18,14 @@ use tokio::{
 };
 use tokio_rustls::TlsStream;
 use tokio_util::sync::CancellationToken;
-use zenoh_link_commons::{LinkAuthId, LinkUnicast, LinkUnicastTrait, get_ip_interface_names};
+use zenoh_link_commons::{LinkAuthId, LinkUnicastTrait, get_ip_interface_names};
 use zenoh_protocol::{
     core::{Locator, Priority},
     transport::BatchSize,
 };
 use zenoh_result::{ZResult, zerror};
 
-use crate::{TLS_LOCATOR_PREFIX, traffic::Counted};
+use crate::{TLS_LOCATOR_PREFIX, silence::Delivery, traffic::Counted};
 
 /// Time limit of an orderly close. A peer that reads nothing must not hold its closing up.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,6 +37,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct TlsLink {
     reader: Mutex<ReadHalf<TlsStream<TcpStream>>>,
     writer: Mutex<WriteHalf<TlsStream<TcpStream>>>,
+    /// The socket, which the halves hold open.
+    socket: RawFd,
     own: SocketAddr,
     source: Locator,
     destination: Locator,
@@ -42,18 +50,19 @@ pub(crate) struct TlsLink {
 impl TlsLink {
     /// Makes a link of a stream whose handshake is complete. The token cuts the link. The name is that of the other end's
     /// certificate.
-    pub fn of(stream: TlsStream<TcpStream>, cut: CancellationToken) -> ZResult<(LinkUnicast, Option<String>)> {
+    pub fn of(stream: TlsStream<TcpStream>, cut: CancellationToken) -> ZResult<(Arc<TlsLink>, Option<String>)> {
         let (tcp, session) = stream.get_ref();
         tcp.set_nodelay(true)?;
-        let (own, other) = (tcp.local_addr()?, tcp.peer_addr()?);
+        let (own, other, socket) = (tcp.local_addr()?, tcp.peer_addr()?, tcp.as_raw_fd());
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
         let name = certificate.and_then(|der| CertificateInfo::parse(der).ok()).map(|info| info.common_name);
         let locator = |address: SocketAddr| Locator::new(TLS_LOCATOR_PREFIX, address.to_string(), "");
         let (source, destination) = (locator(own)?, locator(other)?);
         let (reader, writer) = tokio::io::split(stream);
-        let link: Arc<dyn LinkUnicastTrait> = Arc::new(TlsLink {
+        let link = Arc::new(TlsLink {
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
+            socket,
             own,
             source,
             destination,
@@ -61,14 +70,20 @@ impl TlsLink {
             cut,
             traffic: Counted::new(name.clone(), own, other),
         });
-        Ok((LinkUnicast::from(link), name))
+        Ok((link, name))
+    }
+
+    /// Asks the kernel what the other end has acknowledged.
+    pub fn delivery(&self) -> io::Result<Delivery> {
+        // SAFETY: the two halves hold the socket open as long as this link lives, and nothing else closes it.
+        Delivery::of(unsafe { BorrowedFd::borrow_raw(self.socket) })
     }
 
     /// Runs an input until the link is cut. The engine closes a link whose input fails.
     async fn uncut<T>(&self, input: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         tokio::select! {
             done = input => done,
-            () = self.cut.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the host is shut out")),
+            () = self.cut.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the host is shut out, or silent")),
         }
     }
 

@@ -19,8 +19,12 @@ pub(super) const BATCH: usize = 61_440;
 /// Longest message; receivers refuse to assemble more.
 pub(super) const MESSAGE: usize = 64 << 20;
 
-/// Lease on the network, where only silence reveals a cut cable. A cut must be reported within 2 s.
+/// Lease on a network without TLS, where only silence reveals a cut cable. A cut must be reported within 2 s.
 const NETWORK_LEASE: Duration = Duration::from_millis(1_600);
+
+/// Lease on a network with TLS. There `zenoh-link-tls` finds out about silence from the kernel. A reader of the engine that
+/// gets no time for a lease takes a link for dead: on a host that starts hundreds of processes it may take seconds.
+const TLS_LEASE: Duration = Duration::from_secs(10);
 
 /// Lease on one host, where the kernel reports every death at once. A short lease would only disconnect processes that
 /// are stopped for a while (debuggers, swapping). The heartbeats of the layer above report these without losing the
@@ -29,6 +33,9 @@ const HOST_LEASE: Duration = Duration::from_secs(60);
 
 /// Keep-alive messages per lease.
 const KEEP_ALIVE: u32 = 3;
+
+/// Keep-alive messages per lease with TLS: two in a second, which show silence.
+const TLS_KEEP_ALIVE: u32 = 20;
 
 /// Time that a full link may delay a sample before it is dropped, in us. With 0 the slowest reader lost almost
 /// everything, because the queue drains in bursts. At a node it must be short, because it delays the writer's other
@@ -109,9 +116,13 @@ impl Role {
     pub fn config(&self) -> Result<Config, EngineError> {
         let mut settings = common();
         let mut set = |key: &'static str, value: String| settings.push((key, value));
-        let (lease, open_timeout) =
-            if self.is_networked() { (NETWORK_LEASE, NETWORK_OPEN_TIMEOUT) } else { (HOST_LEASE, OPEN_TIMEOUT) };
+        let (lease, keep_alive, open_timeout) = match (self.is_networked(), self.certificates()) {
+            (true, Some(_)) => (TLS_LEASE, TLS_KEEP_ALIVE, NETWORK_OPEN_TIMEOUT),
+            (true, None) => (NETWORK_LEASE, KEEP_ALIVE, NETWORK_OPEN_TIMEOUT),
+            (false, _) => (HOST_LEASE, KEEP_ALIVE, OPEN_TIMEOUT),
+        };
         set("transport/link/tx/lease", lease.as_millis().to_string());
+        set("transport/link/tx/keep_alive", keep_alive.to_string());
         set("transport/unicast/open_timeout", open_timeout.as_millis().to_string());
         match self {
             Role::Client { to, credentials } => {
@@ -209,7 +220,6 @@ fn common() -> Vec<(&'static str, String)> {
         ("transport/unicast/accept_pending", PENDING_CONNECTIONS.to_string()),
         ("transport/unicast/max_sessions", CONNECTIONS.to_string()),
         ("transport/link/protocols", text("[\"unixsock-stream\", \"tcp\", \"tls\"]")),
-        ("transport/link/tx/keep_alive", KEEP_ALIVE.to_string()),
         (QUEUES[0], QUEUE_FRAMES.to_string()),
         (QUEUES[1], QUEUE_FRAMES.to_string()),
         (WAIT_BEFORE_DROP, WAIT_BEFORE_DROP_US.to_string()),

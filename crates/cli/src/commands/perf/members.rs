@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Time limit until every process knows every other.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A process that joins and stays.
 #[derive(Debug, Clone, Args)]
