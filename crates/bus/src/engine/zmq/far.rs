@@ -1,6 +1,9 @@
 //! Addresses at which a node publishes for other hosts, as it announces them, and what other programs must say there.
 
-use std::{net::UdpSocket, time::Duration};
+use std::{
+    net::{IpAddr, UdpSocket},
+    time::Duration,
+};
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -75,23 +78,34 @@ impl Credentials {
     }
 }
 
-/// Returns the addresses of this host to listen at, for the addresses at which the node listens and those that it connects to.
-pub fn own_hosts(listen: &[Endpoint], connect: &[Endpoint]) -> Vec<String> {
+/// Returns the addresses of this host to listen at, for the addresses at which the node listens and those that it connects
+/// to. `found` are those that an address for all interfaces stands for, with ports.
+pub fn own_hosts(listen: &[Endpoint], connect: &[Endpoint], found: &[String]) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
-    let listening = listen.iter().filter_map(|endpoint| match endpoint {
-        Endpoint::Tcp(address) => address.rsplit_once(':').map(|(host, _)| host.to_owned()),
+    let host_in = |address: &String| address.rsplit_once(':').map(|(host, _)| host.to_owned());
+    let told = listen.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Tcp(address) => host_in(address),
         Endpoint::Unix(_) => None,
     });
+    let (of_all, mut listening): (Vec<String>, Vec<String>) = told.partition(|host| is_for_all_interfaces(host));
+    if !of_all.is_empty() {
+        listening.extend(found.iter().filter_map(host_in));
+    }
     let towards = connect.iter().filter_map(|endpoint| match endpoint {
         Endpoint::Tcp(address) => own_address_towards(address),
         Endpoint::Unix(_) => None,
     });
-    for host in listening.chain(towards) {
+    for host in listening.into_iter().chain(towards) {
         if !hosts.contains(&host) {
             hosts.push(host);
         }
     }
     hosts
+}
+
+/// Reports if an address to listen at means all interfaces, so that nobody can connect to it.
+fn is_for_all_interfaces(host: &str) -> bool {
+    host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok_and(|address| address.is_unspecified())
 }
 
 /// Returns the address of this host from which packets to that address leave. Nothing is sent.
@@ -148,7 +162,13 @@ mod tests {
     #[test]
     fn a_node_listens_where_it_is_told_and_where_it_connects_from() {
         let tcp = |address: &str| Endpoint::Tcp(address.to_owned());
-        let hosts = own_hosts(&[Endpoint::Unix("/s".into()), tcp("127.0.0.1:7447")], &[tcp("127.0.0.1:1"), tcp("127.0.0.2:2")]);
+        let hosts =
+            own_hosts(&[Endpoint::Unix("/s".into()), tcp("127.0.0.1:7447")], &[tcp("127.0.0.1:1"), tcp("127.0.0.2:2")], &[]);
         assert_eq!(hosts, ["127.0.0.1"]);
+        let found = ["10.0.0.5:7447".to_owned(), "[2001:db8::5]:7447".to_owned()];
+        for all in ["0.0.0.0:7447", "[::]:7447"] {
+            assert_eq!(own_hosts(&[tcp(all), tcp("127.0.0.1:7447")], &[], &found), ["127.0.0.1", "10.0.0.5", "[2001:db8::5]"]);
+        }
+        assert_eq!(own_hosts(&[tcp("0.0.0.0:7447")], &[], &[]), Vec::<String>::new(), "the network is not there yet");
     }
 }

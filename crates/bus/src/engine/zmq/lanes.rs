@@ -9,7 +9,7 @@
 //! alone, so none goes round.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::{Read, Write},
     os::{fd::AsRawFd, unix::net::UnixStream},
     sync::Arc,
@@ -171,7 +171,7 @@ impl Worker {
     fn run(&self) {
         // Urgent samples first.
         let lanes: Vec<&Lane> = [&self.outward[1], &self.inward[1], &self.outward[0], &self.inward[0]].into();
-        let mut is_busy = false;
+        let (mut is_busy, mut followed) = (false, HashSet::new());
         loop {
             let mut items: Vec<PollItem> =
                 vec![PollItem::from_fd(self.woken.as_raw_fd(), POLLIN), self.doorkeeper.as_poll_item(POLLIN)];
@@ -181,7 +181,7 @@ impl Worker {
             {
                 return;
             }
-            if items[0].is_readable() && !self.obey() {
+            if items[0].is_readable() && !self.obey(&mut followed) {
                 return;
             }
             if items[1].is_readable() {
@@ -194,8 +194,9 @@ impl Worker {
         }
     }
 
-    /// Does what was ordered. Returns false at the end.
-    fn obey(&self) -> bool {
+    /// Does what was ordered. Returns false at the end. `followed` are the addresses that it is connected to: another
+    /// connection to one would bring each sample twice.
+    fn obey(&self, followed: &mut HashSet<String>) -> bool {
         let mut bytes = [0; 64];
         while (&self.woken).read(&mut bytes).is_ok_and(|length| length == bytes.len()) {}
         let orders = std::mem::take(&mut *self.orders.lock());
@@ -206,8 +207,12 @@ impl Worker {
                 Order::End => return false,
             };
             for (lane, address) in lanes.iter().zip(&addresses) {
-                // An address that libzmq cannot read has nobody behind it; one that was left already is left.
-                let _ = if is_here { lane.from.connect(address) } else { lane.from.disconnect(address) };
+                // An address that libzmq cannot read has nobody behind it.
+                let _ = match is_here {
+                    true if followed.insert(address.clone()) => lane.from.connect(address),
+                    false if followed.remove(address) => lane.from.disconnect(address),
+                    _ => Ok(()),
+                };
             }
         }
         true

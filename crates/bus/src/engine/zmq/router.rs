@@ -1,8 +1,10 @@
 //! A node's router.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tampu_types::Domain;
+use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
     super::zenoh,
@@ -10,20 +12,25 @@ use super::{
     lanes::{FarNodes, Lanes, Order},
     process::{IN, OWN, ZmqEngine, follow},
     publisher,
+    socket::NAME,
 };
 use crate::{
     access::Policy,
+    connect::Endpoint,
     engine::{AskForHost, Engine, EngineError, Guard, LinkTraffic, Presence, Router, RouterSettings},
     host,
     run_dir::DomainDir,
     wire::keys::Keys,
 };
 
+/// Pause between two looks for an address of this host.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// A running router.
 pub(super) struct ZmqRouter {
-    /// Dropped before the router on which it is announced.
-    _forwarding: Option<Forwarding>,
-    beside: Box<dyn Router>,
+    /// Empty while this host has no address for other hosts. Dropped before the router on which it is announced.
+    _forwarding: Arc<Mutex<Option<Forwarding>>>,
+    beside: Arc<dyn Router>,
     domain: Domain,
     dir: DomainDir,
 }
@@ -31,20 +38,47 @@ pub(super) struct ZmqRouter {
 impl ZmqRouter {
     pub fn start(settings: RouterSettings) -> Result<ZmqRouter, EngineError> {
         let (domain, dir) = (settings.process.domain.clone(), settings.dir.clone());
-        let hosts = far::own_hosts(&settings.listen, &settings.connect);
-        let credentials = settings.key.as_ref().map(|key| Credentials::of(&domain, key));
-        if let (Some(lan), false) = (&settings.process.lan, hosts.is_empty()) {
+        let (listen, connect) = (settings.listen.clone(), settings.connect.clone());
+        let is_open = listen.iter().chain(&connect).any(|endpoint| matches!(endpoint, Endpoint::Tcp(_)));
+        let credentials = settings.key.as_ref().filter(|_| is_open).map(|key| Credentials::of(&domain, key));
+        if let (Some(lan), true) = (&settings.process.lan, is_open) {
             far::check(&lan.encryption)?;
         }
-        let beside = (zenoh::DRIVER.route)(settings)?;
-        let forwarding = match credentials {
-            Some(credentials) if !hosts.is_empty() => {
-                Some(Forwarding::start(beside.engine()?, &domain, &dir, &hosts, &credentials)?)
+        let beside: Arc<dyn Router> = Arc::from((zenoh::DRIVER.route)(settings)?);
+        let forwarding = Arc::<Mutex<Option<Forwarding>>>::default();
+        if let Some(credentials) = credentials {
+            let router = Arc::downgrade(&beside);
+            let (domain, dir, place) = (domain.clone(), dir.clone(), Arc::downgrade(&forwarding));
+            // Returns true if there is nothing left to do.
+            let attempt = move || -> Result<bool, EngineError> {
+                let (Some(router), Some(place)) = (router.upgrade(), place.upgrade()) else { return Ok(true) };
+                let hosts = far::own_hosts(&listen, &connect, &router.addresses());
+                if hosts.is_empty() {
+                    return Ok(false);
+                }
+                *place.lock() = Some(Forwarding::start(router.engine()?, &domain, &dir, &hosts, &credentials)?);
+                Ok(true)
+            };
+            if !attempt()? {
+                start_later(attempt)?;
             }
-            _ => None,
-        };
+        }
         Ok(ZmqRouter { _forwarding: forwarding, beside, domain, dir })
     }
+}
+
+/// Goes on trying, as at the boot of a host whose network comes later than its hub.
+fn start_later(attempt: impl Fn() -> Result<bool, EngineError> + Send + 'static) -> Result<(), EngineError> {
+    let started = WorkerThread::named("tampu-zmq-later").spawn(OnPanic::ReportOnly, move || {
+        while !attempt().unwrap_or(false) {
+            std::thread::sleep(AGAIN);
+        }
+    });
+    started.map(drop).map_err(|why| EngineError::Refused {
+        engine: NAME,
+        doing: "starting the worker tampu-zmq-later".to_owned(),
+        why: why.to_string(),
+    })
 }
 
 /// Forwarding of samples between this host and others.
