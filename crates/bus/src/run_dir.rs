@@ -10,6 +10,7 @@
 //!     node.engine               name of the node's engine, which the processes of the host use too
 //!     node.key                  the password for node.sock if the node is open to the network, else absent
 //!     peers/<incarnation>.sock  socket of a process without a node; `-direct` for direct links
+//!     peers/<incarnation>-zmq   socket of a publisher of the engine zmq; `-zmq-urgent` for urgent samples
 //!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
 //!     rings/<incarnation>/      log records of a process that no collector has read yet (`spec/log-ring.md`)
 //! ```

@@ -61,7 +61,7 @@ impl RunDirWatch {
             is_ending: false,
             failure: None,
             lost: 0,
-            group_trouble: Vec::new(),
+            trouble: Vec::new(),
         };
         let work = move || {
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
@@ -92,20 +92,20 @@ struct Watched {
     failure: Option<String>,
     /// Lost pages that have been logged.
     lost: u64,
-    /// Faults of multicast groups that have been logged.
-    group_trouble: Vec<String>,
+    /// Faults of multicast groups and of the engine that have been logged.
+    trouble: Vec<String>,
 }
 
 impl Watched {
-    /// Logs faults of multicast groups, each once while it lasts.
-    fn tell_of_groups(&mut self, trouble: Vec<String>) {
-        for why in trouble.iter().filter(|why| !self.group_trouble.contains(why)) {
+    /// Logs faults of multicast groups and of the engine, each once while it lasts.
+    fn tell_of_trouble(&mut self, trouble: Vec<String>) {
+        for why in trouble.iter().filter(|why| !self.trouble.contains(why)) {
             warning!(self.dependants.logger, "{why}");
         }
-        for why in self.group_trouble.iter().filter(|why| !trouble.contains(why)) {
+        for why in self.trouble.iter().filter(|why| !trouble.contains(why)) {
             info!(self.dependants.logger, "no longer so: {why}");
         }
-        self.group_trouble = trouble;
+        self.trouble = trouble;
     }
 
     fn look(&mut self) {
@@ -125,7 +125,7 @@ impl Watched {
             return;
         }
         if let Some(node) = &node {
-            self.tell_of_groups(node.group_trouble());
+            self.tell_of_trouble(node.trouble());
         }
         match node {
             Some(node) if self.dependants.has_supervisor && !node.is_found() => {

@@ -16,7 +16,7 @@ use tampu_types::{Domain, Incarnation};
 
 use crate::{
     clock::{Clock, Gate},
-    engine::{Engine, EngineError, Guard, Presence, Tick},
+    engine::{Engine, EngineError, Guard, Presence, Seen, Tick},
     host,
     links::lock,
     run_dir::DomainDir,
@@ -50,14 +50,20 @@ impl Sweeping {
         let (clock, wake) = (engine.clock(), Arc::new(Gate::default()));
         let leftovers = Arc::new(Leftovers { dir, clock, unannounced: Mutex::default(), wake: wake.clone() });
         let keys = Keys::new(domain);
-        let pattern = keys.presences();
+        let (presences, publishers) = (keys.presences(), keys.publishers());
         let noted = leftovers.clone();
-        let seen = Arc::new(move |presence: Presence| {
-            if let Some((process, _)) = keys.parse_presence(&presence.key) {
+        let seen: Seen = Arc::new(move |presence: Presence| {
+            // Sockets of an engine have an incarnation of their own.
+            let process = keys.parse_presence(&presence.key).map(|(process, _)| process);
+            if let Some(process) = process.or_else(|| Some(keys.parse_publisher(&presence.key)?.0)) {
                 noted.seen(process, presence.here);
             }
         });
-        let guards = vec![engine.watch(&pattern, seen, None)?, engine.drive(leftovers, wake)?];
+        let guards = vec![
+            engine.watch(&presences, seen.clone(), None)?,
+            engine.watch(&publishers, seen, None)?,
+            engine.drive(leftovers, wake)?,
+        ];
         Ok(Sweeping { _guards: guards, _engine: engine })
     }
 }
@@ -78,9 +84,7 @@ impl Leftovers {
     /// Removes the files of these processes as far as they have ended. Returns those that live and have files.
     fn sweep(&self, processes: &HashSet<Incarnation>) -> HashSet<Incarnation> {
         let mut living = HashSet::new();
-        // A process has several incarnations: one for each participant, and those of its engine's sockets.
-        let is_of = |file: &Incarnation| processes.iter().any(|one| (one.boot, one.pid) == (file.boot, file.pid));
-        let files = self.dir.files_of_processes().into_iter().filter(|(process, _)| is_of(process));
+        let files = self.dir.files_of_processes().into_iter().filter(|(process, _)| processes.contains(process));
         for (process, path) in files {
             if host::is_over(process) {
                 // A file that cannot be removed stays until a node starts, which reports it.

@@ -208,12 +208,14 @@ impl Node {
         self.router.as_ref()?.at_rest(&mut |_| {}).err().map(|why| why.to_string())
     }
 
-    /// Returns what does not work of the multicast groups at present. Samples travel without them meanwhile.
-    pub fn group_trouble(&self) -> Vec<String> {
+    /// Returns what does not work of the multicast groups at present, without which samples travel meanwhile, and for which
+    /// reasons samples of others do not arrive.
+    pub fn trouble(&self) -> Vec<String> {
         let unused = self.unused_groups.iter().map(|address| {
             format!("the multicast group {address} is without use: this hub has no other hosts; `tampu up --lan` or `--peer` joins them")
         });
-        unused.chain(self.groups.iter().flat_map(Groups::trouble)).collect()
+        let of_engine = self.router.iter().flat_map(|router| router.trouble());
+        unused.chain(self.groups.iter().flat_map(Groups::trouble)).chain(of_engine).collect()
     }
 
     /// Returns the counters of the multicast groups.
@@ -367,7 +369,8 @@ impl Drop for Node {
         self.sweeping = None;
         self.groups = None;
         self.router = None;
-        let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.node_engine(), self.dir.user_key(), self.dir.policy()];
+        // The name of the engine stays, for processes that start before the next node.
+        let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy()];
         for path in of_host.into_iter().chain([self.dir.site_settings(), self.dir.restored_file()]) {
             let _ = fs::remove_file(path);
         }

@@ -3,10 +3,7 @@
 use std::{fs, sync::Arc};
 
 use super::settings::Settings;
-use crate::{
-    engine::{DRIVERS, Driver, Engine, EngineError},
-    run_dir::DomainDir,
-};
+use crate::engine::{DRIVERS, Driver, Engine, EngineError};
 
 /// Names of the engines of this build; the first one is the default.
 pub fn engine_names() -> impl Iterator<Item = &'static str> {
@@ -30,17 +27,19 @@ fn driver_beside_node(settings: &Settings) -> Result<&'static Driver, EngineErro
     let Some(of_node) = engine_of_node(settings) else { return driver(settings) };
     match &settings.engine {
         Some(name) if !name.eq_ignore_ascii_case(&of_node) => Err(EngineError::OfNode { name: name.clone(), of_node }),
+        _ if !engine_names().any(|name| name.eq_ignore_ascii_case(&of_node)) => Err(EngineError::NodeOnly { of_node }),
         _ => driver(&Settings { engine: Some(of_node), ..settings.clone() }),
     }
 }
 
-/// Returns the engine of the node that the process is going to connect to, if it is on this host.
+/// Returns the engine of the node that the process is going to connect to, if it is on this host: of the one that runs, or of
+/// the last one, which may start again at any moment.
 fn engine_of_node(settings: &Settings) -> Option<String> {
     if settings.hub.is_some() {
         return None;
     }
-    let dir = settings.run_dir.domain(&settings.domain).ok().filter(DomainDir::node_answers)?;
-    // A node of an earlier release writes none, and has the first engine.
+    let dir = settings.run_dir.domain(&settings.domain).ok()?;
+    // A node of an earlier release writes none.
     fs::read_to_string(dir.node_engine()).ok().map(|name| name.trim().to_owned())
 }
 

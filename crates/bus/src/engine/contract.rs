@@ -188,6 +188,14 @@ pub enum EngineError {
         /// The node's engine.
         of_node: String,
     },
+    /// The node of this host has an engine that this build lacks.
+    #[error(
+        "the hub of this host has the engine '{of_node}', which this program was built without: build it with the feature {of_node}, or start the hub with another --engine"
+    )]
+    NodeOnly {
+        /// The node's engine.
+        of_node: String,
+    },
     /// The engine cannot do this at all.
     #[error("{1} has no {0}")]
     Unsupported(&'static str, &'static str),

@@ -83,6 +83,11 @@ pub(crate) trait Router: Send + Sync {
     /// Returns the names of the hosts that it connects to, as far as their certificates have proved them.
     fn dialed_hosts(&self) -> Vec<String>;
 
+    /// Returns faults for which samples of others do not arrive, each in a sentence.
+    fn trouble(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Lets these rules decide which topics a host reads and writes over its links.
     fn hold_to(&self, policy: &Arc<Policy>);
 }

@@ -5,8 +5,8 @@
 //!       \                                /
 //!        node (XSUB, XPUB) === tcp === node             hosts: a sample crosses a link once
 //! ```
-//! Only samples travel so. Presence, questions, acknowledgements and heartbeats travel beside them, on the links of the
-//! zenoh engine, because ZeroMQ has none of them: it tells no publisher who reads, and no subscriber that a publisher
+//! Samples alone travel in this way. Presence, questions, acknowledgements and heartbeats travel beside them, on the links of the
+//! zenoh engine, because ZeroMQ has none of them: a publisher is not told who reads, nor a subscriber that a publisher
 //! died. The layer above adds order, exact loss and credit to both alike. Programs without our library see the samples
 //! alone (`spec/wire/zmq.md`).
 //!
@@ -17,6 +17,7 @@
 //! | the sending side of a process; its receiving side | `publisher`, `receiver` |
 //! | the engine of a process; a node's router | `process`, `router` |
 //! | forwarding between hosts; addresses and passwords for it | `lanes`, `far` |
+//! | processes and hosts with another engine | `neighbours` |
 //!
 //! Rejected: the crate `zeromq` (pure Rust, 0.7). Its publishers keep 100 000 messages for each subscriber, which nobody
 //! can change, so a stopped reader of images costs its writer all memory. libzmq has a bound for each socket.
@@ -24,6 +25,7 @@
 mod far;
 mod frame;
 mod lanes;
+mod neighbours;
 mod process;
 mod publisher;
 mod receiver;

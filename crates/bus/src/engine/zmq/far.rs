@@ -1,7 +1,7 @@
 //! Addresses at which a node publishes for other hosts, as it announces them, and what other programs must say there.
 
 use std::{
-    net::{IpAddr, UdpSocket},
+    net::{IpAddr, TcpStream, ToSocketAddrs, UdpSocket},
     time::Duration,
 };
 
@@ -35,7 +35,6 @@ impl FarAddress {
 
     /// Reports if somebody listens there.
     pub fn answers(&self) -> bool {
-        use std::net::{TcpStream, ToSocketAddrs};
         let found = format!("{}:{}", self.host, self.ports[0]).to_socket_addrs();
         found.is_ok_and(|mut found| found.any(|address| TcpStream::connect_timeout(&address, REACH).is_ok()))
     }
@@ -95,12 +94,19 @@ pub fn own_hosts(listen: &[Endpoint], connect: &[Endpoint], found: &[String]) ->
         Endpoint::Tcp(address) => own_address_towards(address),
         Endpoint::Unix(_) => None,
     });
-    for host in listening.into_iter().chain(towards) {
+    for host in listening.iter().flat_map(|host| literal(host)).chain(towards) {
         if !hosts.contains(&host) {
             hosts.push(host);
         }
     }
     hosts
+}
+
+/// Returns the addresses that a host's name stands for: libzmq listens at addresses alone.
+fn literal(host: &str) -> Vec<String> {
+    let in_text = |ip: IpAddr| if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
+    let found = format!("{host}:0").to_socket_addrs();
+    found.map(|found| found.map(|address| in_text(address.ip())).collect()).unwrap_or_default()
 }
 
 /// Reports if an address to listen at means all interfaces, so that nobody can connect to it.
@@ -110,9 +116,9 @@ fn is_for_all_interfaces(host: &str) -> bool {
 
 /// Returns the address of this host from which packets to that address leave. Nothing is sent.
 fn own_address_towards(address: &str) -> Option<String> {
-    let any = if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(address).ok()?;
+    let to = address.to_socket_addrs().ok()?.next()?;
+    let socket = UdpSocket::bind(if to.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" }).ok()?;
+    socket.connect(to).ok()?;
     let own = socket.local_addr().ok()?.ip();
     Some(if own.is_ipv6() { format!("[{own}]") } else { own.to_string() })
 }
@@ -165,6 +171,7 @@ mod tests {
         let hosts =
             own_hosts(&[Endpoint::Unix("/s".into()), tcp("127.0.0.1:7447")], &[tcp("127.0.0.1:1"), tcp("127.0.0.2:2")], &[]);
         assert_eq!(hosts, ["127.0.0.1"]);
+        assert!(own_hosts(&[tcp("localhost:7447")], &[], &[]).iter().any(|host| ["127.0.0.1", "[::1]"].contains(&&**host)));
         let found = ["10.0.0.5:7447".to_owned(), "[2001:db8::5]:7447".to_owned()];
         for all in ["0.0.0.0:7447", "[::]:7447"] {
             assert_eq!(own_hosts(&[tcp(all), tcp("127.0.0.1:7447")], &[], &found), ["127.0.0.1", "10.0.0.5", "[2001:db8::5]"]);

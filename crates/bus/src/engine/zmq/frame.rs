@@ -8,6 +8,14 @@ use super::super::OWN_HOST;
 /// Number of chunks before the host: `tampu`, the domain, the kind.
 const BEFORE_HOST: usize = 3;
 
+/// Longest first frame and subscription that is taken from others, in bytes. Names in keys are shorter.
+pub const LONGEST: usize = 2048;
+
+/// Reports if a first frame has only the characters of keys: with a wildcard in it, it would match the patterns of others.
+pub fn is_sound(frame: &[u8]) -> bool {
+    frame.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-/".contains(byte))
+}
+
 /// Kinds of keys under which samples travel: to all readers, to those of one host, to a multicast group.
 const KINDS: [&str; 3] = ["d", "h", "g"];
 
@@ -71,6 +79,14 @@ mod tests {
             assert_eq!((from_key(short, "-"), to_key(short.as_bytes())), (None, None), "{short}");
         }
         assert_eq!(to_key(b"tampu/lab/d/\xff/mast"), None);
+    }
+
+    #[test]
+    fn a_frame_with_a_wildcard_is_not_sound() {
+        assert!(is_sound(b"tampu/lab/d/log/info/.op./mast-1_x"));
+        for bad in ["tampu/lab/d/log/*/./-", "tampu/lab/d/log/x$*/./-", "Tampu/lab", "tampu/l b"] {
+            assert!(!is_sound(bad.as_bytes()), "{bad}");
+        }
     }
 
     #[test]

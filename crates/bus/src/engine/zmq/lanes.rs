@@ -12,7 +12,11 @@ use std::{
     collections::{HashMap, HashSet},
     io::{Read, Write},
     os::{fd::AsRawFd, unix::net::UnixStream},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -22,6 +26,7 @@ use zmq::{Context, DONTWAIT, Message, POLLIN, PollItem, SNDMORE, Socket};
 
 use super::{
     far::{self, Credentials, FarAddress},
+    frame,
     socket::{self, NAME, refused},
 };
 use crate::engine::EngineError;
@@ -53,7 +58,7 @@ impl Lane {
     fn forward(&self) -> bool {
         // Subscriptions first: they are few.
         for _ in 0..TURN {
-            if !pass(&self.to, &self.from) {
+            if !subscribe(&self.to, &self.from) {
                 break;
             }
         }
@@ -75,6 +80,19 @@ fn pass(from: &Socket, to: &Socket) -> bool {
             return true;
         }
     }
+}
+
+/// Passes a subscription, or its end, on. Returns false if there is none.
+fn subscribe(from: &Socket, to: &Socket) -> bool {
+    let Ok(frames) = from.recv_multipart(DONTWAIT) else { return false };
+    if let [subscription] = &frames[..]
+        && matches!(subscription.first(), Some(0 | 1))
+        && subscription.len() <= frame::LONGEST
+    {
+        // Nothing bounds the queue of subscriptions, so none is refused.
+        let _ = to.send(subscription, DONTWAIT);
+    }
+    true
 }
 
 /// The forwarding worker of a node. Dropping it ends the worker.
@@ -148,7 +166,6 @@ impl Drop for Lanes {
 fn listen(socket: &Socket, hosts: &[String]) -> Result<Vec<u16>, EngineError> {
     let mut ports = Vec::new();
     for host in hosts {
-        socket.set_ipv6(host.starts_with('[')).map_err(refused("choosing the version of IP"))?;
         socket.bind(&format!("tcp://{host}:*")).map_err(refused(format!("listening at {host}")))?;
         let at = socket.get_last_endpoint().map_err(refused("asking for a port"))?.unwrap_or_default();
         ports.push(at.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default());
@@ -232,29 +249,47 @@ fn answer(socket: &Socket, credentials: &Credentials) {
     let _ = socket.send_multipart(reply, DONTWAIT);
 }
 
-/// Nodes of other hosts that are followed, by their announcement.
+/// A node of another host.
+struct FarNode {
+    /// Number of the announcement; a later one has another number.
+    number: u64,
+    /// Addresses that it announced.
+    announced: Vec<FarAddress>,
+    since: Instant,
+    /// Address at which it answered.
+    connected: Option<[String; 2]>,
+}
+
+/// Nodes of other hosts, by their announcement.
 #[derive(Default)]
 pub struct FarNodes {
-    followed: Mutex<HashMap<String, Option<[String; 2]>>>,
+    followed: Mutex<HashMap<String, FarNode>>,
+    numbers: AtomicU64,
 }
 
 impl FarNodes {
     /// Connects to a node that has come, at the first of its addresses where it answers. It is asked until it does, or goes.
     pub fn come(self: &Arc<FarNodes>, lanes: &Arc<Lanes>, key: &str, chunk: &str) {
-        if self.followed.lock().insert(key.to_owned(), None).is_some() {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let announced = far::from_chunk(chunk);
+        let node = FarNode { number, announced: announced.clone(), since: Instant::now(), connected: None };
+        let mut followed = self.followed.lock();
+        if followed.contains_key(key) {
             return;
         }
-        let (nodes, lanes, key, addresses) = (self.clone(), Arc::downgrade(lanes), key.to_owned(), far::from_chunk(chunk));
-        // A worker of its own: an address that does not answer takes its time. Without one the node is not followed.
+        followed.insert(key.to_owned(), node);
+        drop(followed);
+        let (nodes, lanes, key) = (self.clone(), Arc::downgrade(lanes), key.to_owned());
+        // A worker of its own: an address that does not answer takes its time. Without one the node counts as unreachable.
         let _ = WorkerThread::named("tampu-zmq-meet").spawn(OnPanic::ReportOnly, move || {
             loop {
-                let found = addresses.iter().find(|address| address.answers());
+                let found = announced.iter().find(|address| address.answers());
                 let Some(lanes) = lanes.upgrade() else { return };
                 let mut followed = nodes.followed.lock();
-                let Some(place) = followed.get_mut(&key) else { return };
+                let Some(node) = followed.get_mut(&key).filter(|node| node.number == number) else { return };
                 if let Some(found) = found {
                     let endpoints = found.endpoints();
-                    *place = Some(endpoints.clone());
+                    node.connected = Some(endpoints.clone());
                     return lanes.order(Order::Far(endpoints, true));
                 }
                 drop(followed);
@@ -266,11 +301,22 @@ impl FarNodes {
 
     /// Leaves a node that has gone.
     pub fn go(&self, lanes: &Lanes, key: &str) {
-        if let Some(Some(endpoints)) = self.followed.lock().remove(key) {
+        if let Some(FarNode { connected: Some(endpoints), .. }) = self.followed.lock().remove(key) {
             lanes.order(Order::Far(endpoints, false));
         }
+    }
+
+    /// Returns the addresses of each node that has not answered for a while.
+    pub fn unreached(&self) -> Vec<String> {
+        let followed = self.followed.lock();
+        let silent = followed.values().filter(|node| node.connected.is_none() && node.since.elapsed() > PATIENCE);
+        let address = |one: &FarAddress| format!("{} (ports {} and {})", one.host, one.ports[0], one.ports[1]);
+        silent.map(|node| node.announced.iter().map(address).collect::<Vec<_>>().join(", ")).collect()
     }
 }
 
 /// Pause before a node that did not answer is asked again.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Time after which a node that has not answered is reported.
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -93,6 +93,12 @@ impl ZmqEngine {
                 follow(&dir, other, presence.here, &mut |addresses, is_here| receiver.follow(addresses, is_here));
             }
         });
+        // Whoever comes connects a moment after it said so; this tells of those before.
+        let tended = parts.clone();
+        let seen: Seen = Arc::new(move |presence| {
+            tended.publisher.tend();
+            seen(presence);
+        });
         let watch = beside.watch(&keys.publishers(), seen, None)?;
         Ok(ZmqEngine { _guards: vec![own, watch], parts, beside })
     }

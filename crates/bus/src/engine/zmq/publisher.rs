@@ -50,6 +50,15 @@ pub fn is_here(addresses: &[String; 2]) -> bool {
     addresses.iter().filter_map(|address| address.strip_prefix("ipc://")).all(|path| Path::new(path).exists())
 }
 
+impl Publisher {
+    /// Lets libzmq forget subscribers that have gone. It does so in calls alone, and a publisher may have nothing to send.
+    pub fn tend(&self) {
+        for socket in [&self.ordinary, &self.urgent] {
+            let _ = socket.lock().get_events();
+        }
+    }
+}
+
 /// Removes the files of addresses whose process has ended.
 pub fn remove(addresses: &[String; 2]) {
     for path in addresses.iter().filter_map(|address| address.strip_prefix("ipc://")) {

@@ -198,8 +198,14 @@ impl Routes {
             self.by_frame.clear();
             self.version = version;
         }
+        if topic.len() > frame::LONGEST {
+            return;
+        }
         if !self.by_frame.contains_key(topic) {
-            let route = frame::to_key(topic).map(|key| receiver.route(key)).filter(|route| !route.delivers.is_empty());
+            let route = frame::to_key(topic)
+                .filter(|_| frame::is_sound(topic))
+                .map(|key| receiver.route(key))
+                .filter(|route| !route.delivers.is_empty());
             self.by_frame.insert(topic.into(), route);
         }
         if let Some(Some(route)) = self.by_frame.get(topic) {

@@ -10,6 +10,7 @@ use super::{
     super::zenoh,
     far::{self, Credentials},
     lanes::{FarNodes, Lanes, Order},
+    neighbours::Neighbours,
     process::{IN, OWN, ZmqEngine, follow},
     publisher,
     socket::NAME,
@@ -29,7 +30,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// A running router.
 pub(super) struct ZmqRouter {
     /// Empty while this host has no address for other hosts. Dropped before the router on which it is announced.
-    _forwarding: Arc<Mutex<Option<Forwarding>>>,
+    forwarding: Arc<Mutex<Option<Forwarding>>>,
+    neighbours: Neighbours,
     beside: Arc<dyn Router>,
     domain: Domain,
     dir: DomainDir,
@@ -63,7 +65,8 @@ impl ZmqRouter {
                 start_later(attempt)?;
             }
         }
-        Ok(ZmqRouter { _forwarding: forwarding, beside, domain, dir })
+        let neighbours = Neighbours::watch(beside.engine()?, &domain)?;
+        Ok(ZmqRouter { forwarding, neighbours, beside, domain, dir })
     }
 }
 
@@ -86,6 +89,7 @@ struct Forwarding {
     // Dropped first: others leave before the sockets close.
     _guards: Vec<Guard>,
     _lanes: Arc<Lanes>,
+    nodes: Arc<FarNodes>,
     _engine: Arc<dyn Engine>,
     inward: [String; 2],
 }
@@ -102,7 +106,7 @@ impl Forwarding {
         let inward = publisher::addresses(dir, own)?;
         let lanes = Arc::new(Lanes::start(&inward, hosts, credentials, engine.limits().message)?);
         let nodes = Arc::new(FarNodes::default());
-        let (seen_keys, seen_dir, seen_lanes) = (keys.clone(), dir.clone(), lanes.clone());
+        let (seen_keys, seen_dir, seen_lanes, seen_nodes) = (keys.clone(), dir.clone(), lanes.clone(), nodes.clone());
         let seen = Arc::new(move |presence: Presence| {
             let Some((other, kind)) = seen_keys.parse_publisher(&presence.key) else { return };
             match kind.split_once('/') {
@@ -110,8 +114,8 @@ impl Forwarding {
                     seen_lanes.order(Order::Near(addresses, is_here));
                 }),
                 Some(("out", chunk)) if other != own => match presence.here {
-                    true => nodes.come(&seen_lanes, &presence.key, chunk),
-                    false => nodes.go(&seen_lanes, &presence.key),
+                    true => seen_nodes.come(&seen_lanes, &presence.key, chunk),
+                    false => seen_nodes.go(&seen_lanes, &presence.key),
                 },
                 _ => {}
             }
@@ -122,7 +126,7 @@ impl Forwarding {
             engine.announce(&keys.publisher(own, &out))?,
             engine.watch(&keys.publishers(), seen, None)?,
         ];
-        Ok(Forwarding { _guards: guards, _lanes: lanes, _engine: engine, inward })
+        Ok(Forwarding { _guards: guards, _lanes: lanes, nodes, _engine: engine, inward })
     }
 }
 
@@ -159,6 +163,14 @@ impl Router for ZmqRouter {
 
     fn dialed_hosts(&self) -> Vec<String> {
         self.beside.dialed_hosts()
+    }
+
+    fn trouble(&self) -> Vec<String> {
+        let forwarding = self.forwarding.lock();
+        let unreached = forwarding.iter().flat_map(|forwarding| forwarding.nodes.unreached()).map(|addresses| {
+            format!("no samples come from another hub: nobody answers at {addresses}; a firewall between the hosts must let these ports pass")
+        });
+        unreached.chain(self.neighbours.trouble()).collect()
     }
 
     fn hold_to(&self, policy: &Arc<Policy>) {

@@ -21,9 +21,11 @@ pub fn refused(doing: impl Into<String>) -> impl FnOnce(zmq::Error) -> EngineErr
 pub fn open(context: &Context, kind: SocketType, longest: usize) -> Result<Socket, EngineError> {
     let made = || {
         let socket = context.socket(kind)?;
-        socket.set_sndhwm(QUEUE)?;
+        // Subscribers send nothing but their subscriptions, of which none may be dropped.
+        socket.set_sndhwm(if [zmq::SUB, zmq::XSUB].contains(&kind) { 0 } else { QUEUE })?;
         socket.set_rcvhwm(QUEUE)?;
         socket.set_linger(LINGER)?;
+        socket.set_ipv6(true)?;
         socket.set_maxmsgsize(i64::try_from(longest).unwrap_or(i64::MAX))?;
         Ok(socket)
     };
