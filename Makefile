@@ -93,6 +93,7 @@ python: wheel ## build the Python package, and test it in a new environment that
 .PHONY: test
 test: need ## every test that needs no foreign server (10 minutes from nothing on 2 cores)
 	@scripts/need-space.sh 12
+	@scripts/need.sh cxx
 	@cargo test $(CARGO_FLAGS) $(FEATURES)
 	@echo "make test: all passed. Not part of it: tests beside foreign servers and peers, network cuts and full disks (make test-all)."
 

@@ -4,6 +4,8 @@
 # a build without a test, which brings in what tests need, and macros built for their own sake. The benches bring foreign software.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# For libzmq.
+scripts/need.sh cxx >&2
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 cargo build --locked --features tampu-log/log,tampu-log/tracing,tampu-cli/zmq --workspace --exclude tampu-benches --exclude tampu-macros --lib --bins \
   --test structure "$@"
