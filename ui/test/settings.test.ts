@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { cleaned, linesOf, wordsOf } from "../src/settings/fields";
-import { changeOf, isSet, settingText, tableText, valueText } from "../src/settings/hub";
+import { changeOf, isSet, namesOf, removalText, settingText, tableText, valueText } from "../src/settings/hub";
 import { emptyRow, rowOf, valueOf } from "../src/settings/tables";
 
 test("fields are read as lists", () => {
@@ -25,6 +25,18 @@ test("settings of the hub are texts for people, and lines of its configuration",
   assert.equal(tableText({ name: "quota.source", value: { names: "CORR/*", records_per_s: 0 } }), '[[quota.source]]\nnames = "CORR/*"\nrecords_per_s = 0');
   assert.equal(tableText({ name: "target.the night.x", value: { file: "/n" } }), '[target."the night.x"]\nfile = "/n"');
   assert.deepEqual([isSet({ name: "a", value: 1, default: 1, line: 3 }), isSet({ name: "a", value: 1, default: 1, line: null })], [true, false]);
+});
+
+test("names of a list are separated by commas", () => {
+  assert.deepEqual(namesOf(" a/* ,, b "), ["a/*", "b"]);
+  assert.deepEqual(namesOf(" "), []);
+});
+
+test("a change of the retention names the data that go", () => {
+  const of = (what: string, records: number) => ({ what, records, files: 1, bytes: 1, earliest: null, latest: null });
+  assert.equal(removalText(undefined), "remove an unknown number of records for good");
+  assert.equal(removalText([of("log records", 0), of("events", 0)]), "use limits that remove nothing at this moment");
+  assert.equal(removalText([of("log records", 12), of("events", 0), of("bulk transfers", 3)]), "remove 12 log records, 3 bulk transfers for good");
 });
 
 test("tables of the configuration are forms, and go back as they came", () => {

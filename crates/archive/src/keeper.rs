@@ -19,7 +19,7 @@ use parking_lot::MutexGuard;
 use tampu_types::{BatchHeader, Incarnation, Time};
 
 use crate::{
-    Fault, News, StreamOffset,
+    Fault, News, Removal, StreamOffset,
     ids::known::Known,
     keeper::{budget::Budget, partition::Partition, requests::KeeperRequests},
     local::{
@@ -447,7 +447,7 @@ impl Keeper {
         }
         let files = self.shared.contents().files;
         let dir = parquet_dir(&self.shared.dir);
-        let frees = |entry: &FileEntry| fs::metadata(dir.join(&entry.file)).is_ok_and(|metadata| metadata.nlink() == 1);
+        let frees = |entry: &FileEntry| frees(&dir, entry);
         let (old, news) = keep.choose_for_room(files.iter().map(|file| &file.entry), present(), missing, frees);
         if let Some(news) = news {
             self.tell(news);
@@ -482,13 +482,25 @@ impl Keeper {
     }
 }
 
-/// Summary of removed files.
-struct Removal {
-    files: u64,
-    records: u64,
-    bytes: u64,
-    earliest: Time,
-    latest: Time,
+/// Returns what limits would remove at once of these files of an archive in a directory.
+pub(crate) fn removal(shared: &ArchiveState, retention: &Retention) -> Removal {
+    let Retention { keep, min_free } = retention;
+    let files = shared.contents().files;
+    let entries = || files.iter().map(|file| &file.entry);
+    let (mut old, _) = keep.choose(entries(), present());
+    // A disk that cannot be looked at is not known to be full.
+    let missing = reserve::missing(&shared.dir, *min_free).unwrap_or_default();
+    let missing = missing.saturating_sub(old.iter().map(|entry| entry.bytes).sum());
+    let dir = parquet_dir(&shared.dir);
+    let rest = entries().filter(|entry| !old.contains(entry));
+    let (more, _) = keep.choose_for_room(rest, present(), missing, |entry| frees(&dir, entry));
+    old.extend(more);
+    Removal::of(&old)
+}
+
+/// Returns true if the removal of a file frees its space: no backup links it.
+fn frees(dir: &Path, entry: &FileEntry) -> bool {
+    fs::metadata(dir.join(&entry.file)).is_ok_and(|metadata| metadata.nlink() == 1)
 }
 
 impl Removal {

@@ -161,6 +161,22 @@ pub struct Compacted {
     pub bytes: u64,
 }
 
+/// Data that were removed, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Removal {
+    /// Number of files.
+    pub files: u64,
+    /// Number of records in them.
+    pub records: u64,
+    /// Size of them in bytes.
+    pub bytes: u64,
+    /// Time of the earliest record.
+    pub earliest: Time,
+    /// Time of the latest record.
+    pub latest: Time,
+}
+
 /// Event in an archive that should stand in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)] // The fields name the removed items, in whole files.
@@ -318,6 +334,11 @@ pub trait Archive: Send + Sync + 'static {
     fn offsets(&self) -> Vec<StreamOffset>;
 
     fn health(&self) -> Health;
+
+    /// Returns the data that these limits would remove at once. A store without limits removes nothing.
+    fn removal(&self, _retention: &Retention) -> Removal {
+        Removal::default()
+    }
 
     /// Returns the reason why nothing can be written at present. The call is cheap.
     fn stuck(&self) -> Option<String> {

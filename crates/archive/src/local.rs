@@ -23,8 +23,8 @@ use tampu_workers::WorkerThread;
 use crate::query::Query;
 use crate::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, News,
-    Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told, framed,
-    keeper::Keeper,
+    Patterns, PatternsWanted, Removal, Scanned, Stop, StreamOffset, Told, framed,
+    keeper::{self, Keeper},
     local::{
         dirs::{ids_dir, lock, parquet_dir, segments_dir},
         gathering::Gathering,
@@ -258,6 +258,10 @@ impl Archive for LocalArchive {
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         counts::count(&self.shared.contents(), query, by, stop)
+    }
+
+    fn removal(&self, retention: &Retention) -> Removal {
+        keeper::removal(&self.shared, retention)
     }
 
     fn patterns(&self, query: &Query, wanted: &PatternsWanted, stop: &Stop) -> Result<Patterns, ArchiveError> {

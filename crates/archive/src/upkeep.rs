@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_types::{Domain, name::escape};
 
-use crate::{Archive, ArchiveError, BackedUp, BackupPlaces, Checked, Compacted, Doing, Health, Stop};
+use crate::{Archive, ArchiveError, BackedUp, BackupPlaces, Checked, Compacted, Doing, Health, Keep, Removal, Retention, Stop};
 
 /// Maintenance request to an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,12 +25,43 @@ pub enum Upkeep {
     Check,
     /// Make or update a backup in this directory on the collector's host. `--data` can name the directory.
     Backup(PathBuf),
+    /// Report the data that these limits would remove at once.
+    Removal(Limits),
+}
+
+/// Limits of an archive, as a request has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Age in seconds beyond which data are removed; `None` for no limit.
+    pub age_s: Option<u64>,
+    /// Size limit in bytes; `None` for no limit.
+    pub bytes: Option<u64>,
+    /// Age in seconds below which nothing is removed.
+    pub at_least_s: u64,
+    /// Space in bytes that stays free on the disk.
+    pub min_free: u64,
+}
+
+impl From<&Retention> for Limits {
+    fn from(Retention { keep, min_free }: &Retention) -> Limits {
+        let age_s = keep.age.map(|age| age.as_secs());
+        Limits { age_s, bytes: keep.bytes, at_least_s: keep.at_least.as_secs(), min_free: *min_free }
+    }
+}
+
+impl From<&Limits> for Retention {
+    fn from(limits: &Limits) -> Retention {
+        let age = limits.age_s.map(Duration::from_secs);
+        let keep = Keep { age, bytes: limits.bytes, at_least: Duration::from_secs(limits.at_least_s) };
+        Retention { keep, min_free: limits.min_free }
+    }
 }
 
 impl Upkeep {
     /// Reports if it only reads the size and the faults of an archive, a state that everybody may read.
     pub fn only_reads(&self) -> bool {
-        matches!(self, Upkeep::Health)
+        matches!(self, Upkeep::Health | Upkeep::Removal(_))
     }
 
     /// Makes a request of another process one for this archive. A backup names a data directory by its whole path, and
@@ -61,6 +92,7 @@ impl fmt::Display for Upkeep {
             Upkeep::Compact => f.write_str("compact"),
             Upkeep::Check => f.write_str("check"),
             Upkeep::Backup(path) => write!(f, "backup to {}", path.display()),
+            Upkeep::Removal(_) => f.write_str("removal"),
         }
     }
 }
@@ -74,6 +106,7 @@ pub enum Done {
     Compact(Compacted),
     Check(Checked),
     Backup(BackedUp),
+    Removal(Removal),
 }
 
 /// Part of the answer: progress, or the result.
@@ -102,16 +135,19 @@ pub const LONGEST: Duration = Duration::from_secs(12 * 3600);
 /// Interval between two progress reports.
 const TELL: Duration = Duration::from_millis(500);
 
-/// Lock held while a request runs: two at a time would only be slower.
+/// Lock held while a request runs that does more than read the state: two at a time would only be slower.
 #[derive(Debug, Default)]
 pub struct Turn(Mutex<()>);
 
 impl Turn {
     /// Runs a request. `tell` gets the progress now and then, and returns whether anybody still listens.
     pub fn take(&self, archive: &dyn Archive, what: &Upkeep, stop: &Stop, tell: &dyn Fn(Told) -> bool) -> Result<Done, String> {
-        let Some(_turn) = self.0.try_lock() else {
+        let turn = self.0.try_lock();
+        if turn.is_none() && !what.only_reads() {
             return Err("the archive is being compacted, checked or backed up already; try again when that is done".to_owned());
-        };
+        }
+        // A state that is only read does not keep others waiting.
+        let _turn = turn.filter(|_| !what.only_reads());
         upkeep(archive, what, stop, tell).map_err(|error| error.to_string())
     }
 }
@@ -132,6 +168,7 @@ pub fn upkeep(archive: &dyn Archive, what: &Upkeep, stop: &Stop, tell: &dyn Fn(T
         Upkeep::Compact => Done::Compact(archive.compact(stop, &mut doing)?),
         Upkeep::Check => Done::Check(archive.check(stop, &mut doing)?),
         Upkeep::Backup(target) => Done::Backup(archive.backup(target, stop, &mut doing)?),
+        Upkeep::Removal(limits) => Done::Removal(archive.removal(&limits.into())),
     })
 }
 
@@ -161,5 +198,18 @@ mod tests {
         assert!(of(Path::new("data"), true).is_err_and(|why| why.contains("whole path")));
         assert_eq!(Upkeep::Check.admitted(&places, false, Path::to_owned), Ok(Upkeep::Check));
         assert!(Upkeep::Health.only_reads() && !Upkeep::Compact.only_reads());
+    }
+
+    #[test]
+    fn the_state_is_told_while_another_request_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = crate::Options::new(Domain::new("lab").unwrap());
+        let (archive, turn) = (crate::LocalArchive::open(directory.path(), options).unwrap(), Turn::default());
+        let take = |what: &Upkeep| turn.take(&archive, what, &Stop::default(), &|_| true);
+        let _running = turn.0.lock();
+        assert!(take(&Upkeep::Check).is_err_and(|why| why.contains("already")));
+        assert!(matches!(take(&Upkeep::Health), Ok(Done::Health(_))));
+        let limits = Limits { age_s: Some(1), ..Limits::default() };
+        assert_eq!(take(&Upkeep::Removal(limits)), Ok(Done::Removal(Removal::default())));
     }
 }

@@ -18,6 +18,7 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod event;
+mod hub_api;
 pub mod log;
 pub mod mail;
 pub mod man;

@@ -168,6 +168,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("now", "", "", "No wait for followers"),
     ("ns", "", "", "Times in XML with nine decimals"),
     ("off", "", "", "Nothing of the kind"),
+    ("offline", "", "", "Done in the files of a hub that does not run"),
     ("oldest-first", "", "", "The oldest result comes first"),
     ("on-start", "", "", "Data is sent at each start that others ask for"),
     ("once", "", "", "The command ends at the end of its input"),

@@ -37,6 +37,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use parking_lot::RwLock;
 use tampu_archive::{ArchiveError, Fault, Options, TableArchive};
 use tampu_bus::{BusError, Participant, access::Access, engine::Guard};
 use tampu_types::event::{AttributePattern, Kinds};
@@ -114,6 +115,7 @@ pub struct History {
     _client: Client,
     writer: HistoryWriter,
     archive: Arc<TableArchive>,
+    settings: Arc<RwLock<HistorySettings>>,
 }
 
 impl History {
@@ -133,10 +135,11 @@ impl History {
         let client = Client::start(participant.clone(), ClientSettings::default())?;
         // All kinds, because most attributes have some events for the archive; the intake skips the others.
         let all = AttributePattern::new("*").into_iter().collect::<Vec<_>>();
-        let mut intake = EventIntake::new(settings, archive.clone(), writer.queue(), access.clone(), participant.clone());
+        let settings = Arc::new(RwLock::new(settings.clone()));
+        let mut intake = EventIntake::new(settings.clone(), archive.clone(), writer.queue(), access.clone(), participant.clone());
         let subscription = client.subscribe(SubscribeOptions::of(all).kinds(Kinds(u32::MAX)), move |event| intake.take(event));
         let services = Services::declare(&participant, &archive, &access, backups)?;
-        Ok(History { _services: services, _subscription: subscription, _client: client, writer, archive })
+        Ok(History { _services: services, _subscription: subscription, _client: client, writer, archive, settings })
     }
 
     /// Returns the number of rows found at the start, and the faults of the files.
@@ -154,6 +157,11 @@ impl History {
     /// Returns the archive, for a watch over its writes.
     pub fn archive(&self) -> &Arc<TableArchive> {
         &self.archive
+    }
+
+    /// Returns the selection of events, which can change at any time. `history` has no effect here.
+    pub fn settings(&self) -> &Arc<RwLock<HistorySettings>> {
+        &self.settings
     }
 
     /// Returns a source of reports.

@@ -156,7 +156,7 @@ impl HttpService for Api {
         let path = head.uri.path().strip_prefix(BASE).unwrap_or_default();
         let found = find(&head.method, path);
         let (work, body) = found.as_ref().map_or((GET.work, GET.body), |(route, _)| (route.work, route.body));
-        let max_body = body.bytes(self.settings.attachment_mb << 20);
+        let max_body = body.bytes(self.setting_changes.longest_attachment());
         let identifies = work_of(head, false);
         let identify = move |head: &Parts, client: &ClientAddress| {
             let auth = self.authenticator.authenticate(&self.people, head, client, false);

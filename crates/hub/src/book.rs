@@ -144,12 +144,34 @@ fn follow_changes(settings: &SettingChanges, store: &Arc<dyn Store>, changes: &A
     });
 }
 
+/// Lets uploads use changed limits of their room, as long as the API exists.
+fn follow_room(settings: &SettingChanges, api: &Arc<api::Api>, space: &FreeSpace) {
+    let (api, space) = (Arc::downgrade(api), space.clone());
+    let follow = move |book: &BookSettings| {
+        if let Some(api) = api.upgrade() {
+            space.set_least(least_free(book));
+            api.staging.set_bytes(bytes_that_wait(book));
+        }
+    };
+    // A change that came while the logbook started counts, too.
+    follow(&settings.in_force().config.book);
+    settings.on_change(move |config| follow(&config.book));
+}
+
+fn least_free(settings: &BookSettings) -> u64 {
+    settings.min_free_mb.saturating_mul(1 << 20)
+}
+
+/// Returns the bytes of one person's files that may wait. A file that is as long as files may be has room.
+fn bytes_that_wait(settings: &BookSettings) -> u64 {
+    settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20)
+}
+
 /// Starts the account of uploaded files, which has the files of drafts in a directory of the logbook.
 fn start_staging(settings: &BookSettings, directory: &Path, store: &Arc<dyn Store>, space: &FreeSpace) -> io::Result<Staging> {
-    let bytes = settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20);
     let (store, space) = (store.clone(), space.clone());
     let receive = move |file: &mut fs::File| store.upload(&mut BoundedBody::new(file, u64::MAX, &space), u64::MAX).ok();
-    Staging::start(bytes, directory.join("drafts"), receive)
+    Staging::start(bytes_that_wait(settings), directory.join("drafts"), receive)
 }
 
 /// Opens a listener; `None` for no address.
@@ -215,7 +237,7 @@ impl Book {
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
         // A database stores attachments on its own disk; this one has them while they are received.
-        let space = FreeSpace::new(&given.directory, settings.min_free_mb.saturating_mul(1 << 20));
+        let space = FreeSpace::new(&given.directory, least_free(settings));
         let rendered = Arc::<RenderCache>::default();
         let looks = LookCounter::start(store.clone(), given.logger.clone()).map_err(io("its count of looks"))?;
         let looks = Arc::new(looks);
@@ -230,7 +252,7 @@ impl Book {
             let config = SiteConfig { logins, logouts, repeats, ..site_config(settings, &*store, prefix)? };
             let site = Site::new(store.clone(), config).with_people(people.clone());
             let site = site.with_rendered(rendered.clone()).with_mail(mail.clone()).with_pdf(typesetter.clone());
-            let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
+            let (settings, logger) = (given.changes.clone(), given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
             let (space, changes) = (space.clone(), changes.clone());
             let (rules, looks) = (given.rules.clone(), looks.clone());
@@ -240,7 +262,7 @@ impl Book {
                 authenticator,
                 space,
                 changes,
-                longest,
+                settings,
                 logger,
                 looks,
                 rules,
@@ -255,7 +277,6 @@ impl Book {
             settings: settings.clone(),
             setting_changes: given.changes.clone(),
             space: of_api,
-            // A file that is as long as files may be has room among those that wait.
             staging: start_staging(settings, &given.directory, &store, &space).map_err(io("its uploads"))?,
             rendered,
             changes: changes.clone(),
@@ -270,6 +291,7 @@ impl Book {
             bus: given.bus,
             gateway: WebGateway::start(&given.run).map_err(io("its way to the gateway"))?,
         });
+        follow_room(&given.changes, &api, &space);
         let at_providers = |home: String| {
             let (providers, people, authenticator) = (providers.clone(), people.clone(), authenticator.clone());
             Arc::new(oidc::flow::OidcLogins { providers, people, authenticator, home, audit: given.logger.named(AUDIT) })
@@ -336,7 +358,7 @@ impl Book {
                 settings: input,
                 domain,
                 zone: zone.clone(),
-                longest: settings.attachment_mb << 20,
+                changes: given.changes.clone(),
                 logger: given.logger.named("mail"),
                 cleaned: Default::default(),
                 reading: Default::default(),

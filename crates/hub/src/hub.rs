@@ -47,7 +47,7 @@ pub(crate) use prepare::prepare;
 pub(crate) use process::{access_of, name_of, process_config};
 
 use engine_warnings::report_engine_warnings;
-use follow_changes::follow_changes;
+use follow_changes::{follow_changes, follow_events};
 use host_records::{keep_rings, start_spool};
 use node_settings::node_config;
 use process::{Process, roles_of_this_process};
@@ -270,6 +270,9 @@ impl Hub {
             let events = history.as_ref().map(|kept| kept.history().archive());
             let tables = events.into_iter().chain(transfers.as_ref().map(|kept| kept.transfers.archive()));
             follow_changes(changes, collecting, tables);
+            if let Some(kept) = &history {
+                follow_events(changes, kept.history().settings());
+            }
         }
         let subjects = Arc::new(Subjects {
             participant: own.clone(),

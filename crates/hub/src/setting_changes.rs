@@ -33,10 +33,12 @@ use crate::{
 
 pub use error::ChangeError;
 pub use file::{Change, Changes};
+pub use offline::{OfflineReset, lost, lost_words, reset_offline};
 pub(crate) use watch::SettingsWatch;
 
 mod error;
 mod file;
+mod offline;
 mod removal;
 mod watch;
 
@@ -52,6 +54,9 @@ const OF_COLLECTOR: &[&str] = &[
     "collector.keep_gb",
     "collector.keep_at_least_days",
     "collector.min_free_gb",
+    "events.keep",
+    "events.leave_out",
+    "events.longest_kb",
     "quota.bytes_per_s",
     "quota.records_per_s",
     "quota.streams",
@@ -60,7 +65,23 @@ const OF_COLLECTOR: &[&str] = &[
     "target",
 ];
 /// Settings of the logbook that can change while it runs.
-const OF_BOOK: &[&str] = &["book.site_gb", "book.book_gb", "book.user_gb", "book.changes_per_minute", "book.changes_burst"];
+const OF_BOOK: &[&str] = &[
+    "book.site_gb",
+    "book.book_gb",
+    "book.user_gb",
+    "book.attachment_mb",
+    "book.waiting_mb",
+    "book.min_free_mb",
+    "book.changes_per_minute",
+    "book.changes_burst",
+];
+/// Settings of the same kind that only the configuration file sets, with the reason.
+const FIXED: &[(&str, &str)] = &[
+    ("collector.keep_attached", "it decides which topics the collector reads from its start"),
+    ("events.history", "it starts and ends the archive of events"),
+    ("spool.per_source_mb", "each host's node has a spool of its own, and the configuration of that host sets it"),
+    ("spool.total_mb", "each host's node has a spool of its own, and the configuration of that host sets it"),
+];
 
 /// The person who asks for a change.
 #[derive(Debug, Clone, Copy)]
@@ -153,6 +174,11 @@ impl SettingChanges {
         self.current.read().clone()
     }
 
+    /// Returns the size limit of an attachment, in bytes.
+    pub(crate) fn longest_attachment(&self) -> u64 {
+        self.in_force().config.book.attachment_mb << 20
+    }
+
     /// Calls this with the settings in force after each change.
     pub(crate) fn on_change(&self, apply: impl Fn(&Config) + Send + Sync + 'static) {
         self.users.lock().push(Box::new(apply));
@@ -201,7 +227,8 @@ impl SettingChanges {
         let held = self.in_force();
         if let Some(setting) = removal::tightened(&held.config, &next.config).filter(|_| !asked.confirmed) {
             let [old, new] = [&held.config, &next.config].map(|config| value_of(config, setting));
-            return Err(ChangeError::Removes { setting: setting.to_owned(), old, new });
+            let retention = Box::new(next.config.archive().retention());
+            return Err(ChangeError::Removes { setting: setting.to_owned(), old, new, retention });
         }
         file::write(&self.file, &changes)?;
         *read = Some(stamp(&self.file));
@@ -282,10 +309,19 @@ pub fn changeable_names(configured: &Config) -> Vec<&'static str> {
     all.filter(|name| changeable(configured, name).is_ok()).collect()
 }
 
+/// Returns the reason why only the configuration file sets a setting, if there is one.
+pub fn fixed_why(configured: &Config, name: &str) -> Option<&'static str> {
+    let without_history = name.starts_with("events.") && name != "events.history" && !configured.events.history;
+    let known = FIXED.iter().find(|(fixed, _)| *fixed == name).map(|(_, why)| *why);
+    known.or(without_history.then_some("the configuration has no history of events"))
+}
+
 /// Checks that a setting can be changed on a hub.
 fn changeable(configured: &Config, name: &str) -> Result<(), ChangeError> {
-    if !OF_COLLECTOR.contains(&name) && !OF_BOOK.contains(&name) {
-        return Err(ChangeError::Fixed(name.escape_debug().to_string()));
+    let why = fixed_why(configured, name);
+    if !OF_COLLECTOR.contains(&name) && !OF_BOOK.contains(&name) || why.is_some() {
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        return Err(ChangeError::Fixed { name: name.escape_debug().to_string(), why });
     }
     if !configured.access.change_settings {
         return Err(ChangeError::Closed);
@@ -313,9 +349,11 @@ fn merge_of_file(configured: &Config, path: &Path, changes: Changes) -> Result<I
         };
         let alone: Vec<&String> = changes.keys().filter(|name| fits_without(name)).collect();
         let wrong = if alone.is_empty() { changes.keys().collect() } else { alone };
+        let first = wrong.first().map(|name| name.escape_debug().to_string()).unwrap_or_default().into();
         let words = |name: &String| format!("'{}' by {}", name.escape_debug(), changes[name].by.escape_debug());
         let words = wrong.into_iter().map(words).collect::<Vec<_>>().join(" or ");
-        ChangeError::Unfit { changes: format!("the change of {words}"), path: path.to_owned(), why }
+        let changes = format!("the change of {words}").into();
+        ChangeError::Unfit { first, changes, path: path.to_owned(), why }
     })
 }
 

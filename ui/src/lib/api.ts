@@ -2,6 +2,8 @@
 import { BASE } from "./address.svelte";
 import type { Schemas } from "./schemas";
 
+export type RemovedData = Schemas["RemovedData"];
+
 /** A refusal of the API, as RFC 9457 has it. */
 export class Problem extends Error {
   constructor(
@@ -11,6 +13,8 @@ export class Problem extends Error {
     readonly wayOut: string,
     /** The part of the request, as `body attributes Author`. */
     readonly place = "",
+    /** The data that the change would remove at once, if the hub knows them. */
+    readonly removes?: readonly RemovedData[],
   ) {
     super(detail);
   }
@@ -36,8 +40,8 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
   const init = { method, headers, ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }), ...(signal ? { signal } : {}) };
   const response = await fetch(new URL(`api/v1/${path}`, BASE), init);
   if (!response.ok) {
-    const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string; place?: string };
-    throw new Problem(response.status, said.type ?? "", said.detail ?? `${response.status} ${response.statusText}`, said.way_out ?? "", said.place);
+    const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string; place?: string; removes?: RemovedData[] };
+    throw new Problem(response.status, said.type ?? "", said.detail ?? `${response.status} ${response.statusText}`, said.way_out ?? "", said.place, said.removes);
   }
   return response;
 }

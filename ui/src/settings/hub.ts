@@ -46,6 +46,18 @@ export function valueText(name: string, value: unknown): string {
   return [oneLine(String(value), 100), unit ?? ""].join(" ").trim();
 }
 
+/** Names of a list, as somebody writes them. */
+export const namesOf = (text: string): string[] => text.split(",").map((one) => one.trim()).filter((one) => one !== "");
+
+/** The data that a change removes at once, for the button that confirms it. */
+export function removalText(removes: readonly Schemas["RemovedData"][] | undefined): string {
+  if (!removes) {
+    return TEXT.removesUnknown;
+  }
+  const any = removes.filter((one) => one.records > 0).map((one) => `${one.records} ${oneLine(one.what, 40)}`);
+  return any.length > 0 ? TEXT.removesThese(any.join(", ")) : TEXT.removesNone;
+}
+
 /** True if the configuration sets it. */
 export const isSet = ({ line }: Setting) => line !== null && line !== undefined;
 

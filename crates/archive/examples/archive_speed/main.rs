@@ -9,7 +9,7 @@ use std::{
 };
 
 use tampu_archive::{
-    Archive, Arrival, Grouping, LocalArchive, Options, Stop,
+    Archive, Arrival, Grouping, LocalArchive, Options, PatternsWanted, Stop,
     query::{Field, Query},
 };
 use tampu_types::{Domain, Level, Time};
@@ -247,7 +247,10 @@ fn ask(archive: &LocalArchive, peer: &mut Option<Peer>) -> Outcome<()> {
         let ours = timed(|| Ok(archive.count(&query, &by, &Stop::default())?.rows.len() as u64))?;
         show(name, ours, peer, &sql)?;
     }
-    Ok(())
+    let wanted = PatternsWanted { limit: 200, bins: 40 };
+    let ours = timed(|| Ok(archive.patterns(&base, &wanted, &Stop::default())?.known))?;
+    let places = "SELECT level, file, line, routine, max_by(message, time), count(DISTINCT source_object) FROM log GROUP BY level, file, line, routine";
+    show("patterns of messages, a day", ours, peer, places)
 }
 
 fn show(name: &str, (ours, found): (f64, u64), peer: &mut Option<Peer>, sql: &str) -> Outcome<()> {

@@ -1,10 +1,14 @@
 //! Records and batches for the archive's tests.
 #![allow(dead_code)] // Each test file uses its part.
 
-use std::{path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use tampu_archive::query::Query;
-use tampu_archive::{Appended, Archive, ArchiveError, Arrival, LocalArchive, Options, Stop};
+use tampu_archive::{Appended, Archive, ArchiveError, Arrival, Checked, LocalArchive, Options, Stop};
 use tampu_types::{
     BatchHeader, ClockState, Datum, Domain, Incarnation, Level, LogRecord, RecordId, SourceName, Time,
     log_batch::{TYPE_ID, VERSION, encode_records},
@@ -114,4 +118,80 @@ pub fn ids(archive: &dyn Archive) -> Vec<RecordId> {
     let mut ids: Vec<_> = all(archive).into_iter().filter_map(|record| record.id).collect();
     ids.sort();
     ids
+}
+
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An archive that is at it all the time.
+pub fn eager() -> Options {
+    Options { compact: true, share: 1.0, roll: 20 << 10, ..options() }
+}
+
+pub fn eager_at(dir: &Path) -> LocalArchive {
+    LocalArchive::open(dir, eager()).unwrap()
+}
+
+pub fn numbers(archive: &dyn Archive) -> Vec<u64> {
+    all(archive).iter().map(|record| record.id.unwrap().number).collect()
+}
+
+pub fn compact(archive: &dyn Archive) {
+    archive.compact(&Stop::after(PATIENCE), &mut |_| {}).unwrap();
+}
+
+pub fn check(archive: &dyn Archive) -> Checked {
+    archive.check(&Stop::default(), &mut |_| {}).unwrap()
+}
+
+/// Packets of ten records of one ring, from this packet on.
+pub fn send(archive: &dyn Archive, packets: std::ops::Range<u64>) {
+    for packet in packets {
+        let records: Vec<_> = (packet * 10..packet * 10 + 10).map(|number| record(life(1), 0, number)).collect();
+        append(archive, life(1), 0, packet, &records).unwrap();
+    }
+}
+
+pub fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // The archive may be at work: a folder can disappear while its parent is read.
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != dir => continue,
+            entries => entries.unwrap(),
+        };
+        for entry in entries.map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|found| found == extension) {
+                found.push(entry);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+pub fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_all(&entry.path(), &to.join(entry.file_name())),
+            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}
+
+/// Two thousand records in Parquet files, and the files.
+pub fn in_parquet(dir: &Path) -> Vec<PathBuf> {
+    let archive = eager_at(dir);
+    send(&archive, 0..100);
+    compact(&archive);
+    let mut far: Vec<LogRecord> = (0..1000).map(|number| record(life(2), 0, number)).collect();
+    far.iter_mut().for_each(|record| record.time.0 += 864_000 * SECOND);
+    append(&archive, life(2), 0, 0, &far).unwrap();
+    compact(&archive);
+    assert_eq!(archive.health().in_files, 2000);
+    drop(archive);
+    files(dir, "parquet")
 }

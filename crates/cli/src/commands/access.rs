@@ -1,21 +1,19 @@
 //! `tampu access ...`: the rules of who may do what, and the explanation of a decision.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tampu_hub::rules::file::PolicyFile;
 use tampu_logbook::client::Client;
-use tampu_types::terminal::harmless;
 
-use super::book::place::{Place, refused};
+use super::{
+    book::place::refused,
+    hub_api::{HubApi, say},
+};
 use crate::{
-    connect::from_environment,
     context::Context,
-    failure::{Failure, Outcome, written},
+    failure::{Failure, Outcome},
     plural::counted,
 };
 
@@ -35,12 +33,8 @@ use crate::{
 pub struct Access {
     #[command(subcommand)]
     verb: Verb,
-    /// Write the answer as JSON
-    #[arg(long, global = true)]
-    json: bool,
-    /// With --hub: the token of an administrator [env: TAMPU_BOOK_TOKEN]
-    #[arg(long, global = true, value_name = "TOKEN")]
-    token: Option<String>,
+    #[command(flatten)]
+    api: HubApi,
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,35 +95,22 @@ pub struct Check {
 impl Access {
     pub fn run(self, context: &Context) -> Outcome {
         if let Verb::Check(Check { file }) = &self.verb {
-            return check(file, self.json);
+            return check(file, self.api.json);
         }
-        let token = self.token.map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
-        let place = Place::find(&context.common.connect, None, token)?;
-        let hub = place.remote("")?.ok_or_else(|| {
-            Failure::Unreachable(
-                "no hub with the role book runs on this host; start one with 'tampu up', or name one with --hub http://HOST:PORT"
-                    .to_owned(),
-            )
-        })?;
+        let hub = self.api.hub(context)?;
+        let json = self.api.json;
         match self.verb {
-            Verb::List => list(&hub, self.json),
-            Verb::Explain(asked) => explain(&hub, &asked, self.json),
-            Verb::Allow(rule) => add(&hub, "allow", &rule, self.json),
-            Verb::Deny(rule) => add(&hub, "deny", &rule, self.json),
+            Verb::List => list(&hub, json),
+            Verb::Explain(asked) => explain(&hub, &asked, json),
+            Verb::Allow(rule) => add(&hub, "allow", &rule, json),
+            Verb::Deny(rule) => add(&hub, "deny", &rule, json),
             Verb::Revoke(Revoke { line }) => {
                 hub.drop_rule(line).map_err(refused)?;
-                say(&format!("the rule at line {line} is removed"), &json!({ "removed": line }), self.json)
+                say(&format!("the rule at line {line} is removed"), &json!({ "removed": line }), json)
             }
             Verb::Check(_) => Ok(()),
         }
     }
-}
-
-/// Prints a text for people, or the JSON.
-fn say(text: &str, value: &Value, as_json: bool) -> Outcome {
-    use io::Write;
-    let line = if as_json { value.to_string() } else { harmless(text, true) };
-    written(writeln!(io::stdout(), "{line}"))
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -13,6 +13,8 @@ use tampu_bus::{clock::discipline, connect::Settings, run_dir::Origin};
 use tampu_hub::{
     book::settings::BookSettings,
     certificates::SHORT_LIFE,
+    config::Config,
+    setting_changes::{ChangeError, SettingChanges, lost_words},
     site::health::{self, Grade},
 };
 use tampu_tls::{CertificateDir, CertificateInfo};
@@ -98,11 +100,12 @@ impl Doctor {
         let config = connect.config()?;
         let settings = self.hub.load(connect)?;
         let (data, certificates) = (settings.domain_data(), settings.certificates());
-        let checks: [&dyn Fn() -> Vec<Finding>; 8] = [
+        let checks: [&dyn Fn() -> Vec<Finding>; 9] = [
             &|| run_dir(&config),
             &|| hub(context, &config),
             &|| self::certificates(&certificates),
             &|| guests(&config, &settings.book),
+            &|| changed_settings(&settings).into_iter().collect(),
             &|| vec![clock()],
             &|| disk(&data),
             &|| vec![memory(&config)],
@@ -245,6 +248,31 @@ fn guests(config: &Settings, book: &BookSettings) -> Vec<Finding> {
         None => Finding::ok("guests", found),
     });
     found.into_iter().collect()
+}
+
+/// Checks the settings that administrators have changed while the hub ran.
+fn changed_settings(config: &Config) -> Option<Finding> {
+    const NAME: &str = "settings";
+    if let Some((found, way_out)) = lost_words(config) {
+        return Some(Finding::warn(NAME, found, way_out));
+    }
+    match SettingChanges::open(config) {
+        Ok(changes) => match changes.in_force().changes.len() as u64 {
+            0 => None,
+            number => {
+                let are = if number == 1 { "overrides" } else { "override" };
+                Some(Finding::ok(NAME, format!("{} {are} the configuration ('tampu settings')", counted(number, "change"))))
+            }
+        },
+        Err(ChangeError::File { path, why }) if why.kind() == io::ErrorKind::PermissionDenied => {
+            let found = format!("{} can be read by the hub's user alone", path.display());
+            Some(Finding::warn(NAME, found, "run this as the hub's user"))
+        }
+        Err(why) => {
+            let way_out = "a hub that runs keeps its settings and does not start again: 'tampu settings reset --offline'";
+            Some(Finding::fail(NAME, why.to_string(), way_out))
+        }
+    }
 }
 
 /// Checks the life of this host's certificates, if there are any.

@@ -1,17 +1,16 @@
 //! `tampu mail ...`: a test of the logbook's mail, and the queue of mails that wait or failed.
 
-use std::io::{self, Write};
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tampu_logbook::client::Client;
-use tampu_types::terminal::harmless;
 
-use super::book::place::{Place, refused};
+use super::{
+    book::place::refused,
+    hub_api::{HubApi, say},
+};
 use crate::{
-    connect::from_environment,
     context::Context,
-    failure::{Failure, Outcome, written},
+    failure::{Failure, Outcome},
     plural::counted,
 };
 
@@ -26,12 +25,8 @@ use crate::{
 pub struct MailCommand {
     #[command(subcommand)]
     verb: Verb,
-    /// Write the answer as JSON
-    #[arg(long, global = true)]
-    json: bool,
-    /// With --hub: the token of an administrator [env: TAMPU_BOOK_TOKEN]
-    #[arg(long, global = true, value_name = "TOKEN")]
-    token: Option<String>,
+    #[command(flatten)]
+    api: HubApi,
 }
 
 #[derive(Debug, Subcommand)]
@@ -73,14 +68,8 @@ struct Which {
 
 impl MailCommand {
     pub fn run(self, context: &Context) -> Outcome {
-        let token = self.token.map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
-        let place = Place::find(&context.common.connect, None, token)?;
-        let hub = place.remote("")?.ok_or_else(|| {
-            Failure::Unreachable(
-                "no hub with the role book runs on this host; start one with 'tampu up', or name one with --hub http://HOST:PORT"
-                    .to_owned(),
-            )
-        })?;
+        let hub = self.api.hub(context)?;
+        let json = self.api.json;
         match self.verb {
             Verb::Test { to, queued } => {
                 let tested = hub.test_mail(&to, queued).map_err(refused)?;
@@ -88,18 +77,18 @@ impl MailCommand {
                     (None, Some(id)) => format!("the mail {id} to {to} is in the queue"),
                     (answer, _) => format!("the mail server accepted a mail to {to}: {}", answer.unwrap_or_default()),
                 };
-                say(&text, &tested, self.json)
+                say(&text, &tested, json)
             }
-            Verb::Queue(Queue::List) => list(&hub, self.json),
+            Verb::Queue(Queue::List) => list(&hub, json),
             Verb::Queue(Queue::Retry(which)) => {
                 let ids = which.of(&hub)?;
                 ids.iter().try_for_each(|id| hub.retry_mail(id)).map_err(refused)?;
-                say(&format!("{} due", counted(ids.len() as u64, "mail")), &json!({ "retried": ids }), self.json)
+                say(&format!("{} due", counted(ids.len() as u64, "mail")), &json!({ "retried": ids }), json)
             }
             Verb::Queue(Queue::Drop(which)) => {
                 let ids = which.of(&hub)?;
                 ids.iter().try_for_each(|id| hub.drop_mail(id)).map_err(refused)?;
-                say(&format!("{} dropped", counted(ids.len() as u64, "mail")), &json!({ "dropped": ids }), self.json)
+                say(&format!("{} dropped", counted(ids.len() as u64, "mail")), &json!({ "dropped": ids }), json)
             }
         }
     }
@@ -114,12 +103,6 @@ impl Which {
         let mails = queue["mails"].as_array().into_iter().flatten();
         Ok(mails.filter_map(|mail| mail["id"].as_str()).map(str::to_owned).collect())
     }
-}
-
-/// Prints a text for people, or the JSON.
-fn say(text: &str, value: &Value, as_json: bool) -> Outcome {
-    let line = if as_json { value.to_string() } else { harmless(text, true) };
-    written(writeln!(io::stdout(), "{line}"))
 }
 
 fn list(hub: &Client, as_json: bool) -> Outcome {

@@ -1,17 +1,22 @@
 //! `tampu settings ...`: retention, quotas and routes of a hub, and their changes while it runs.
 
-use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tampu_hub::setting_changes::{ChangeError, OfflineReset, SettingChanges, reset_offline};
 use tampu_logbook::client::{Client, ClientError};
 use tampu_types::terminal::harmless;
 
-use super::book::place::{Place, refused};
+use super::{
+    book::place::refused,
+    hub_api::{HubApi, say},
+    up::HubArgs,
+};
 use crate::{
-    connect::from_environment,
     context::Context,
-    failure::{Failure, Outcome, written},
+    failure::{Failure, Outcome},
+    private,
 };
 
 /// Show and change retention, quotas and routes of a running hub
@@ -22,16 +27,13 @@ use crate::{
 #[command(after_help = "Examples:\n  tampu settings\n  tampu settings set collector.keep_days 365 --yes\n  \
     tampu settings set quota.source '[{\"names\": \"CORR/*\", \"records_per_s\": 0}]'\n  \
     tampu settings set target '{\"night\": {\"files\": 3}}'\n  \
-    tampu settings set route '[{\"min_level\": \"Error\", \"to\": [\"night\"]}]'\n  tampu settings reset collector.keep_days")]
+    tampu settings set route '[{\"min_level\": \"Error\", \"to\": [\"night\"]}]'\n  tampu settings reset collector.keep_days\n  \
+    tampu settings reset route --offline --config /etc/tampu/tampu.toml")]
 pub struct Settings {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// Write the answer as JSON
-    #[arg(long, global = true)]
-    json: bool,
-    /// With --hub: the token of an administrator [env: TAMPU_BOOK_TOKEN]
-    #[arg(long, global = true, value_name = "TOKEN")]
-    token: Option<String>,
+    #[command(flatten)]
+    api: HubApi,
 }
 
 #[derive(Debug, Subcommand)]
@@ -55,36 +57,87 @@ pub struct Set {
 }
 
 /// Take a change back: the configuration file or the default sets it again
+///
+/// With --offline it is done in the files of a hub that does not run, as one that cannot start because of a change.
 #[derive(Debug, Args)]
 pub struct Reset {
     /// The setting to reset
-    name: String,
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    name: Option<String>,
     /// Reset it even if that removes records
     #[arg(long)]
     yes: bool,
+    /// Reset it in the files of this host's hub, which does not run
+    #[arg(long)]
+    offline: bool,
+    /// Reset all changes, also those that cannot be read; the former file is kept beside the new one
+    #[arg(long, requires = "offline")]
+    all: bool,
+    /// With --offline: the hub's configuration file (TOML)
+    #[arg(short, long, env = "TAMPU_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// With --offline: Tampu's data directory [env: TAMPU_DATA_DIR]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 impl Settings {
     pub fn run(self, context: &Context) -> Outcome {
-        let token = self.token.map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
-        let place = Place::find(&context.common.connect, None, token)?;
-        let hub = place.remote("")?.ok_or_else(|| {
-            Failure::Unreachable(
-                "no hub with the role book runs on this host; start one with 'tampu up', or name one with --hub http://HOST:PORT"
-                    .to_owned(),
-            )
-        })?;
-        let (settings, only) = match self.verb.unwrap_or(Verb::List) {
+        let verb = self.verb.unwrap_or(Verb::List);
+        if let Verb::Reset(reset) = &verb
+            && reset.offline
+        {
+            return reset.offline(&self.api, context);
+        }
+        let hub = self.api.hub(context)?;
+        let (settings, only) = match verb {
             Verb::List => (hub.settings(), None),
             Verb::Set(Set { name, value, yes }) => (set(&hub, &name, value, yes), Some(name)),
-            Verb::Reset(Reset { name, yes }) => (hub.reset_setting(&name, yes), Some(name)),
+            Verb::Reset(Reset { name, yes, .. }) => {
+                let name = name.unwrap_or_default();
+                (hub.reset_setting(&name, yes), Some(name))
+            }
         };
         let settings = settings.map_err(unconfirmed)?;
-        if self.json {
-            return say(&settings.to_string());
+        if self.api.json {
+            return say("", &settings, true);
         }
         let wanted = |(name, _): &(String, String)| only.as_ref().is_none_or(|only| is_of(name, only));
-        rows(&settings).into_iter().filter(wanted).try_for_each(|(_, line)| say(&harmless(&line, true)))
+        rows(&settings).into_iter().filter(wanted).try_for_each(|(_, line)| say(&line, &settings, false))
+    }
+}
+
+impl Reset {
+    /// Resets changes in the files of a hub that does not run.
+    fn offline(&self, api: &HubApi, context: &Context) -> Outcome {
+        let connect = &context.common.connect;
+        if connect.hub.is_some() {
+            return Err(Failure::Usage("--offline is for the files of this host's hub, so without --hub".to_owned()));
+        }
+        if api.running(context)?.is_some() {
+            return Err(Failure::Failed("the hub runs: reset it without --offline, or stop the hub".to_owned()));
+        }
+        let hub = HubArgs { config: self.config.clone(), data: self.data.clone(), ..HubArgs::default() };
+        let config = hub.load(connect)?;
+        private::follow(&config.domain_data());
+        let reset = reset_offline(&config, self.name.as_deref(), self.yes).map_err(|error| match error {
+            ChangeError::Unconfirmed => Failure::Failed(format!("{error} (--yes does it)")),
+            error => Failure::Failed(error.to_string()),
+        })?;
+        let Some(OfflineReset { file, names, kept }) = reset else {
+            let what = self.name.as_ref().map_or_else(String::new, |name| format!(" of '{name}'"));
+            let file = config.settings_file();
+            return Err(Failure::Failed(harmless(&format!("{} has no change{what}", file.display()), false)));
+        };
+        let what = if names.is_empty() { "all changes, which cannot be read".to_owned() } else { names.join(", ") };
+        let kept_words = kept.as_ref().map(|kept| format!("; the former file is {}", kept.display())).unwrap_or_default();
+        let unfit = SettingChanges::open(&config).err().map(|why| why.to_string());
+        let told = json!({ "file": file, "reset": names, "kept": kept, "unfit": unfit });
+        say(&format!("reset in {}: {what}{kept_words}", file.display()), &told, api.json)?;
+        match unfit {
+            Some(why) => Err(Failure::Failed(format!("the hub still cannot start: {why}"))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -100,10 +153,6 @@ fn unconfirmed(error: ClientError) -> Failure {
         }
         error => refused(error),
     }
-}
-
-fn say(line: &str) -> Outcome {
-    written(writeln!(io::stdout(), "{line}"))
 }
 
 /// Returns true for a setting, and for the tables of a list of this name.

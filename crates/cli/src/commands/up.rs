@@ -69,7 +69,7 @@ pub struct Up {
 }
 
 /// Options of a hub.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Default, Clone, Args)]
 pub struct HubArgs {
     /// The hub's configuration file (TOML)
     #[arg(short, long, env = "TAMPU_CONFIG", value_name = "FILE")]

@@ -326,6 +326,40 @@ fn a_broken_file_of_changed_settings_stops_no_role_that_starts_again() {
 }
 
 #[test]
+fn a_hub_that_cannot_start_is_led_back_without_one() {
+    let site = Site::new();
+    let file = site.path("data/local/settings/changed.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let change = |name: &str, value: &str| format!("[\"{name}\"]\nvalue = {value}\nby = \"zoe\"\nat = \"2026-11-30T00:00:00\"\n");
+    fs::write(&file, change("quota.streams", "77") + &change("collector.keep_days", "\"many\"")).unwrap();
+    let doctor = || {
+        let all = site.tampu(&["doctor", "--json"]).json();
+        all.into_iter()
+            .find(|finding| finding["check"] == "settings")
+            .map(|finding| finding["state"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(doctor().as_deref(), Some("fail"));
+    let said = site.tampu(&["settings", "reset", "route", "--offline"]);
+    assert!(said.code == 1 && said.err.contains("has no change of 'route'"), "{said:?}");
+    let said = site.tampu(&["settings", "reset", "collector.keep_days", "--offline"]);
+    assert!(said.code == 1 && said.err.contains("--yes"), "{said:?}");
+    let said = site.tampu(&["settings", "reset", "collector.keep_days", "--offline", "--yes"]).ok();
+    assert!(said.out.contains("collector.keep_days"), "{said:?}");
+    assert_eq!(doctor().as_deref(), Some("ok"));
+    let hub = site.hub(&[]);
+    assert!(site.tampu(&["settings"]).ok().out.contains("quota.streams = 77  (changed by zoe"));
+    let said = site.tampu(&["settings", "reset", "--all", "--offline"]);
+    assert!(said.code == 1 && said.err.contains("the hub runs"), "{said:?}");
+    site.tampu(&["settings", "set", "quota.streams", "78"]).ok();
+    drop(hub);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(doctor().as_deref(), Some("warn"));
+    let _hub = site.hub(&[]);
+    site.find(1, &["--contains", "in place of the changes of quota.streams"]);
+    assert_eq!(site.tampu(&["settings", "reset", "x", "--all", "--offline"]).code, 2);
+}
+
+#[test]
 fn a_role_starts_again_for_a_replaced_file_beside_the_configuration() {
     let site = Site::new();
     let trusted = site.path("trusted.crt");

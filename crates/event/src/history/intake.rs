@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::RwLock;
 use tampu_archive::TableArchive;
 use tampu_bus::{
     Participant,
@@ -30,9 +31,7 @@ const UNCOUNTED: &str = "an unknown number of events is missing before it";
 
 /// Selects events and keeps the ledger of their numbers.
 pub(super) struct EventIntake {
-    keep: Vec<AttributePattern>,
-    leave_out: Vec<AttributePattern>,
-    longest: usize,
+    settings: Arc<RwLock<HistorySettings>>,
     archive: Arc<TableArchive>,
     queue: Arc<EventQueue>,
     ledger: NumberLedger,
@@ -44,30 +43,26 @@ pub(super) struct EventIntake {
 
 impl EventIntake {
     pub(super) fn new(
-        settings: &HistorySettings,
+        settings: Arc<RwLock<HistorySettings>>,
         archive: Arc<TableArchive>,
         queue: Arc<EventQueue>,
         access: Access,
         participant: Participant,
     ) -> EventIntake {
-        EventIntake {
-            keep: settings.keep.clone(),
-            leave_out: settings.leave_out.clone(),
-            longest: (settings.longest_kb as usize) << 10,
-            archive,
-            queue,
-            ledger: NumberLedger::default(),
-            access,
-            participant,
-            asked: HashMap::new(),
-        }
+        EventIntake { settings, archive, queue, ledger: NumberLedger::default(), access, participant, asked: HashMap::new() }
+    }
+
+    /// Returns the length limit of an event, in bytes.
+    fn longest(&self) -> usize {
+        (self.settings.read().longest_kb as usize) << 10
     }
 
     /// Returns whether this event of this attribute is kept.
     fn wants(&self, event: &Event<'_>) -> bool {
         let config = &event.attribute.config;
+        let settings = self.settings.read();
         let matches = |patterns: &[AttributePattern]| patterns.iter().any(|pattern| pattern.matches(&config.name));
-        if matches(&self.leave_out) {
+        if matches(&settings.leave_out) {
             return false;
         }
         // The value when keeping began belongs to a history that is asked for.
@@ -75,7 +70,7 @@ impl EventIntake {
         let asked_for = || archive.rel.is_some() || archive.abs.is_some() || config.criteria.archive_period_ms.is_some();
         event.kinds.intersects(Kinds::ARCHIVE)
             || matches!(event.reason, Reason::First | Reason::Resumed) && asked_for()
-            || matches(&self.keep)
+            || matches(&settings.keep)
     }
 
     /// Returns whether the host of the source may write events of this attribute into the history. A refused event is
@@ -153,7 +148,7 @@ impl EventIntake {
         let Some(taken) = self.ledger.event(key, event.number, time, stored) else { return };
         let mut samples: Vec<Vec<u8>> = taken.missing.iter().map(|missing| gap_sample(event, missing)).collect();
         let length = event.bytes().len();
-        if length > self.longest {
+        if length > self.longest() {
             let why = format!("an event of {length} bytes is too long to be kept");
             let missing = MissingEvents { from: taken.from, to: event.number, time: Some(time), why };
             samples.push(gap_sample(event, &missing));

@@ -104,7 +104,7 @@ struct Uploaded<'a> {
 }
 
 fn limit(call: &Call<'_>) -> u64 {
-    call.api.settings.attachment_mb << 20
+    call.api.setting_changes.longest_attachment()
 }
 
 /// Returns the length of the body that the request announces.

@@ -10,11 +10,13 @@ use crate::{
     config::shown::ShownSettings,
     http::{
         headers::set,
-        problem::Problem,
+        problem::{Problem, Removals},
         route::{IfMatch, Login, json_of},
     },
     setting_changes::{Asked, ChangeError},
 };
+
+mod removal;
 
 /// The routes of the settings.
 pub const ROUTES: &[Route] = &[
@@ -84,28 +86,42 @@ fn change(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let NewValue { value } = call.json()?;
     let (by, from, confirmed) = (call.by(), call.auth.from.to_string(), call.flag("confirm")?);
     let asked = Asked { by: &by, from: &from, confirmed, version: version(call) };
-    call.api.setting_changes.set(call.var(0), value, &asked)?;
+    call.api.setting_changes.set(call.var(0), value, &asked).map_err(|error| refused(call, error))?;
     shown(call)
 }
 
 fn reset(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let (by, from, confirmed) = (call.by(), call.auth.from.to_string(), call.flag("confirm")?);
     let asked = Asked { by: &by, from: &from, confirmed, version: version(call) };
-    if !call.api.setting_changes.reset(call.var(0), &asked)? {
+    if !call.api.setting_changes.reset(call.var(0), &asked).map_err(|error| refused(call, error))? {
         let why = format!("no change of '{}' overrides the configuration", call.var(0).escape_debug());
         return Err(Problem::new(StatusCode::NOT_FOUND, "no-change", why));
     }
     shown(call)
 }
 
+/// Returns the problem of a change. One that removes records names them.
+fn refused(call: &Call<'_>, error: ChangeError) -> Problem {
+    let removes = match &error {
+        ChangeError::Removes { retention, .. } => removal::of(&call.api.bus.participant, retention),
+        _ => None,
+    };
+    let mut problem = Problem::from(error);
+    if let Some(removes) = removes {
+        problem.detail = format!("{}; {}", problem.detail, removal::words(&removes));
+        problem.removes = Some(Box::new(Removals(removes)));
+    }
+    problem
+}
+
 impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Problem {
         let (status, kind) = match &error {
             ChangeError::Value(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad-setting"),
-            ChangeError::Fixed(_) => (StatusCode::NOT_FOUND, "no-setting"),
+            ChangeError::Fixed { .. } => (StatusCode::NOT_FOUND, "no-setting"),
             ChangeError::Elsewhere(_) | ChangeError::Closed => (StatusCode::CONFLICT, "not-here"),
             ChangeError::Changed => (StatusCode::PRECONDITION_FAILED, "changed"),
-            ChangeError::Removes { .. } => (StatusCode::CONFLICT, "removes-records"),
+            ChangeError::Removes { .. } | ChangeError::Unconfirmed => (StatusCode::CONFLICT, "removes-records"),
             ChangeError::File { .. } | ChangeError::Text { .. } | ChangeError::Gone { .. } | ChangeError::Unfit { .. } => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "failed")
             }

@@ -10,7 +10,10 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::Thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -77,7 +80,7 @@ pub struct Staging {
     directory: PathBuf,
     receive: Receive,
     /// Maximum number of bytes of one sender's files.
-    bytes_of_one: u64,
+    bytes_of_one: AtomicU64,
     cleaner: Thread,
 }
 
@@ -153,7 +156,18 @@ impl Staging {
                 std::thread::park_timeout(LOOK);
             }
         })?;
-        Ok(Staging { files, directory, receive: Box::new(receive), bytes_of_one, cleaner: cleaner.thread().clone() })
+        Ok(Staging {
+            files,
+            directory,
+            receive: Box::new(receive),
+            bytes_of_one: AtomicU64::new(bytes_of_one),
+            cleaner: cleaner.thread().clone(),
+        })
+    }
+
+    /// Changes the bytes of one sender's files. Files that wait already stay.
+    pub fn set_bytes(&self, bytes_of_one: u64) {
+        self.bytes_of_one.store(bytes_of_one, Ordering::Relaxed);
     }
 
     /// Stores a file. Fails if there are too many.
@@ -166,7 +180,8 @@ impl Staging {
             let theirs = all.iter().filter(|((sender, _), _)| of.is_none_or(|of| of == sender));
             theirs.map(|(_, waiting)| waiting.size).sum::<u64>().saturating_add(upload.size())
         };
-        if bytes(Some(sender)) > self.bytes_of_one || bytes(None) > self.bytes_of_one.saturating_mul(SENDERS) {
+        let most = self.bytes_of_one.load(Ordering::Relaxed);
+        if bytes(Some(sender)) > most || bytes(None) > most.saturating_mul(SENDERS) {
             return Err("uploaded files that wait for an entry take too much space; post the entries, or wait an hour");
         }
         let key = (sender.to_owned(), upload.sha().clone());
@@ -268,6 +283,21 @@ mod tests {
         Staging::start(bytes_of_one, directory.to_owned(), |_| None).unwrap()
     }
 
+    fn sha(n: u8) -> Sha {
+        Sha::try_from(format!("{n:064x}")).unwrap()
+    }
+
+    /// A directory in which two files of zoe's wait, and zoe's own directory.
+    fn with_files() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let of_zoe = directory.path().join(name_of("zoe"));
+        fs::create_dir_all(&of_zoe).unwrap();
+        for n in [1, 2] {
+            fs::write(of_zoe.join(sha(n).as_str()), b"bytes").unwrap();
+        }
+        (directory, of_zoe)
+    }
+
     #[test]
     fn the_name_of_a_directory_has_any_sender() {
         for sender in ["zoe", "Zoë Müller", "", "../x"] {
@@ -278,13 +308,7 @@ mod tests {
 
     #[test]
     fn files_of_drafts_wait_for_the_next_life_and_not_for_ever() {
-        let directory = tempfile::tempdir().unwrap();
-        let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
-        let of_zoe = directory.path().join(name_of("zoe"));
-        fs::create_dir_all(&of_zoe).unwrap();
-        for n in [1, 2] {
-            fs::write(of_zoe.join(sha(n).as_str()), b"bytes").unwrap();
-        }
+        let (directory, of_zoe) = with_files();
         fs::write(of_zoe.join("no-file-of-ours"), b"").unwrap();
         let old = SystemTime::now() - KEPT_FOR_DRAFT - Duration::from_secs(1);
         File::open(of_zoe.join(sha(2).as_str())).unwrap().set_modified(old).unwrap();
@@ -305,13 +329,7 @@ mod tests {
 
     #[test]
     fn a_file_of_a_draft_stays_until_an_entry_has_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
-        let of_zoe = directory.path().join(name_of("zoe"));
-        fs::create_dir_all(&of_zoe).unwrap();
-        for n in [1, 2] {
-            fs::write(of_zoe.join(sha(n).as_str()), b"bytes").unwrap();
-        }
+        let (directory, of_zoe) = with_files();
         // Whatever is read, its bytes are those of file 1.
         let receive = move |_: &mut File| Some(Upload::elsewhere(sha(1), 5));
         let staging = Staging::start(100, directory.path().to_owned(), receive).unwrap();

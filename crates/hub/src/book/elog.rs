@@ -35,6 +35,7 @@ use crate::{
     },
     login::kerberos::TicketHeaders,
     rules::Rules,
+    setting_changes::SettingChanges,
 };
 
 use super::look_counter::LookCounter;
@@ -59,8 +60,8 @@ pub struct ElogPages {
     pub space: FreeSpace,
     /// The limit for changes by one user, which the API shares.
     pub changes: Arc<ChangeRate>,
-    /// Largest attachment, in bytes.
-    pub longest: u64,
+    /// The changed settings, with the size limit of attachments.
+    pub settings: Arc<SettingChanges>,
     /// The counter of looks at entries, which the API shares.
     pub looks: Arc<LookCounter>,
     /// The log for operators; a page does not show the cause of a failure.
@@ -159,7 +160,8 @@ impl HttpService for ElogPages {
     fn find(self: Arc<Self>, head: &Parts) -> Matched {
         let (work, bound) = self.work(head);
         // A form contains files, and some text around them.
-        let max_body = if head.method == Method::POST { self.longest.saturating_add(64 << 20) } else { 64 << 10 };
+        let max_body =
+            if head.method == Method::POST { self.settings.longest_attachment().saturating_add(64 << 20) } else { 64 << 10 };
         let identifies = work_of(head, true);
         let identify = move |head: &Parts, client: &ClientAddress| {
             let auth = self.authenticator.authenticate(&self.people, head, client, true);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Config, Role};
-use crate::setting_changes::{InForce, changeable_names};
+use crate::setting_changes::{InForce, changeable_names, fixed_why};
 
 /// Settings that decide how long data are kept.
 const RETENTION: &[&str] = &[
@@ -88,6 +88,9 @@ pub struct ShownSetting {
     pub default: Value,
     /// Line of the file that sets it, if no change overrides it; null for the default.
     pub line: Option<usize>,
+    /// The reason why only the configuration file sets it; null if administrators can change it, or if no setting of this
+    /// hub can be changed.
+    pub fixed: Option<String>,
 }
 
 /// A table of the file.
@@ -115,6 +118,7 @@ impl ShownSettings {
                 value: at(&given, name),
                 default: at(&usual, name),
                 line: config.lines.get(*name).copied().filter(|_| !changes.contains_key(*name)),
+                fixed: fixed_why(configured, name).map(str::to_owned),
             };
             names.iter().map(setting).collect()
         };
@@ -205,6 +209,10 @@ mod tests {
             ShownSettings::of(&config, &InForce { config: config.clone(), changes: BTreeMap::new(), ignored: Vec::new() });
         for one in shown.retention.iter().chain(&shown.quotas) {
             assert!(!one.value.is_null() && one.value == one.default && one.line.is_none(), "{one:?}");
+        }
+        // A setting can be changed, or has the reason why it cannot.
+        for one in shown.retention.iter().chain(&shown.quotas) {
+            assert_eq!(one.fixed.is_none(), shown.changeable.contains(&one.name), "{one:?}");
         }
         assert!(shown.routes.is_empty() && shown.targets.is_empty() && shown.sources.is_empty() && shown.file.is_none());
     }

@@ -12,7 +12,9 @@ pub(super) fn of_question(service: &str, question: &[u8]) -> Vec<(Verb, Resource
     let on_service = |verb| vec![(verb, Resource::Service(service.to_owned()))];
     match service {
         "log/query" | "log/stat" | "event/history" => on_service(Verb::Query),
-        "log/archive" | "event/archive" | "bulk/archive" if json == Json::String("health".to_owned()) => on_service(Verb::Read),
+        "log/archive" | "event/archive" | "bulk/archive" if json == Json::String("health".to_owned()) || has("removal") => {
+            on_service(Verb::Read)
+        }
         "log/archive" | "event/archive" | "bulk/archive" => on_service(Verb::Backup),
         "log/levels" if has("refresh") => on_service(Verb::Admin),
         "log/levels" if has("set") => on_service(Verb::Set),

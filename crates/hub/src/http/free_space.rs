@@ -6,6 +6,10 @@
 use std::{
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::body::SMALL;
@@ -19,7 +23,8 @@ const PART: u64 = 20;
 #[derive(Debug, Clone)]
 pub struct FreeSpace {
     dir: PathBuf,
-    least: u64,
+    /// Shared by all copies.
+    least: Arc<AtomicU64>,
     /// The part of the disk that is kept free at most.
     part: u64,
 }
@@ -27,14 +32,23 @@ pub struct FreeSpace {
 impl FreeSpace {
     /// Keeps `least` bytes free on the disk of a directory; on a small disk a twentieth of it.
     pub fn new(dir: &Path, least: u64) -> FreeSpace {
-        FreeSpace { dir: dir.to_owned(), least, part: PART }
+        FreeSpace { dir: dir.to_owned(), least: Arc::new(AtomicU64::new(least)), part: PART }
+    }
+
+    /// Changes the space that is kept free, also for copies of this value.
+    pub fn set_least(&self, least: u64) {
+        self.least.store(least, Ordering::Relaxed);
     }
 
     /// Fails if the disk has less free space than it is to have.
     pub fn check(&self) -> io::Result<()> {
         let disk = rustix::fs::statvfs(&self.dir)?;
         let (free, size) = (disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize));
-        if free >= self.least.min(size / self.part) { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+        if free >= self.least.load(Ordering::Relaxed).min(size / self.part) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::StorageFull.into())
+        }
     }
 }
 
@@ -81,14 +95,14 @@ mod tests {
         let (dir, long) = (tempfile::tempdir().unwrap(), vec![0; 2 * SMALL as usize]);
         std::fs::write(dir.path().join("some"), &long).unwrap();
         // A disk with a file on it is not all free.
-        let mut full = FreeSpace { part: 1, ..FreeSpace::new(dir.path(), u64::MAX) };
+        let full = FreeSpace { part: 1, ..FreeSpace::new(dir.path(), u64::MAX) };
         let read = |space: &FreeSpace, bytes: &[u8], left: u64| {
             let mut from = bytes;
             BoundedBody::new(&mut from, left, space).read_to_end(&mut Vec::new()).map_err(|error| error.kind())
         };
         assert_eq!(read(&full, &long[..100], u64::MAX), Ok(100), "a short body");
         assert_eq!(read(&full, &long, u64::MAX), Err(io::ErrorKind::StorageFull));
-        full.least = 0;
+        full.clone().set_least(0);
         assert_eq!(read(&full, &long, u64::MAX), Ok(long.len()));
         assert_eq!(read(&full, &long, 1000), Err(io::ErrorKind::FileTooLarge));
     }

@@ -31,6 +31,9 @@ pub struct Problem {
     /// Advice for the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way_out: Option<Box<str>>,
+    /// The data that the change would remove at once; missing if it would remove none, or if nobody knows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removes: Option<Box<Removals>>,
     /// The new place of an entry that was moved; shown only to callers who may read there.
     #[serde(skip)]
     moved: Option<Box<Tombstone>>,
@@ -39,12 +42,44 @@ pub struct Problem {
     retry: Option<u32>,
 }
 
+/// Data that a change would remove. It is a type of its own so that problems are small.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Removals(pub Vec<RemovedData>);
+
+/// Data of one archive that a change would remove.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RemovedData {
+    /// The kind of data: `log records`, `events` or `bulk transfers`.
+    pub what: &'static str,
+    /// Number of records.
+    pub records: u64,
+    /// Number of files.
+    pub files: u64,
+    /// Size of the files in bytes.
+    pub bytes: u64,
+    /// Time of the earliest record, UTC.
+    pub earliest: Option<String>,
+    /// Time of the latest record, UTC.
+    pub latest: Option<String>,
+}
+
 impl Problem {
     /// A problem of a kind.
     pub fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Problem {
         let kind = format!("urn:tampu:problem:{kind}").into();
         let (title, detail) = (status.canonical_reason().unwrap_or("problem"), detail.into());
-        Problem { kind, status: status.as_u16(), title, detail, place: None, way_out: None, moved: None, retry: None }
+        Problem {
+            kind,
+            status: status.as_u16(),
+            title,
+            detail,
+            place: None,
+            way_out: None,
+            removes: None,
+            moved: None,
+            retry: None,
+        }
     }
 
     /// A request that is invalid in one part.

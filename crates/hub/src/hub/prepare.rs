@@ -8,7 +8,7 @@ use crate::{
     config::{Config, Role},
     private,
     rules::Rules,
-    setting_changes::SettingChanges,
+    setting_changes::{SettingChanges, lost_words},
     topic_keeper,
 };
 
@@ -40,6 +40,7 @@ pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
         )
     };
     remarks.extend(ignored.iter().map(of_changes));
+    remarks.extend(lost_words(config).map(|(found, way_out)| format!("{found}: {way_out}")));
     if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
         check_data(&config.domain_data())?;
     }

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use serde_json::Value;
+use tampu_archive::Retention;
 
 use crate::config::ConfigError;
 
@@ -17,7 +18,7 @@ pub enum ChangeError {
         why: io::Error,
     },
     /// The text of the file is invalid.
-    #[error("the file of changed settings {path}: {why}")]
+    #[error("the file of changed settings {path}: {why}; 'tampu settings reset --all --offline' puts it aside")]
     Text {
         /// Path of the file.
         path: PathBuf,
@@ -34,17 +35,23 @@ pub enum ChangeError {
         path: PathBuf,
     },
     /// Changes of the file do not fit the configuration.
-    #[error("{changes} in {path} does not fit the configuration: {why}; remove its table from that file")]
+    #[error("{changes} in {path} does not fit the configuration: {why}; 'tampu settings reset {first} --offline' takes it back")]
     Unfit {
+        /// Name of the first of these settings.
+        first: Box<str>,
         /// The changes and their persons, in words.
-        changes: String,
+        changes: Box<str>,
         /// Path of the file.
         path: PathBuf,
         why: ConfigError,
     },
     /// The setting does not exist, or only the configuration file sets it.
-    #[error("'{0}' cannot be changed while the hub runs; change its line in the configuration file, and restart the hub")]
-    Fixed(String),
+    #[error("'{name}' cannot be changed while the hub runs{why}; change its line in the configuration file, and restart the hub")]
+    Fixed {
+        name: String,
+        /// The reason after a colon, or nothing.
+        why: String,
+    },
     /// Another hub uses the setting.
     #[error("'{0}' is a setting of the hub that keeps the logs, and this one does not; change it there")]
     Elsewhere(String),
@@ -65,7 +72,12 @@ pub enum ChangeError {
         old: Value,
         /// Its value after the change.
         new: Value,
+        /// The limits of the archives after the change.
+        retention: Box<Retention>,
     },
+    /// A reset may let the next start of the hub remove records, and nobody has confirmed it.
+    #[error("without this change the next start of the hub may remove records that it keeps, for good")]
+    Unconfirmed,
     /// The value is invalid.
     #[error(transparent)]
     Value(#[from] ConfigError),

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::error::ChangeError;
 use crate::untrusted_file::{self, Link};
 
 /// Longest file in bytes.
-const LONGEST: u64 = 1 << 20;
+pub(super) const LONGEST: u64 = 1 << 20;
 /// First line of the file.
 const HEAD: &str = "# Written by the hub. Change these settings in the console or with 'tampu settings'.\n\n";
 
@@ -46,14 +46,29 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Changes, ChangeError> {
     toml::from_str(text).map_err(|why| ChangeError::Text { path: path.to_owned(), why: why.message().trim().replace('\n', "; ") })
 }
 
-/// Replaces the file in one step, so that no reader sees half of it.
+/// The copy of the file beside it. It shows that a file which is gone had changes.
+pub(super) fn copy_of(path: &Path) -> PathBuf {
+    path.with_extension("toml.copy")
+}
+
+/// Replaces the file.
 pub(super) fn write(path: &Path, changes: &Changes) -> Result<(), ChangeError> {
+    let text = toml::to_string(changes);
+    write_text(path, &text.map_err(|why| ChangeError::File { path: path.to_owned(), why: io::Error::other(why) })?)
+}
+
+/// Replaces the file and its copy, each in one step, so that no reader sees half of it.
+pub(super) fn write_text(path: &Path, text: &str) -> Result<(), ChangeError> {
+    replace(path, text)?;
+    replace(&copy_of(path), text)
+}
+
+fn replace(path: &Path, text: &str) -> Result<(), ChangeError> {
     let failed = |why| ChangeError::File { path: path.to_owned(), why };
-    let text = toml::to_string(changes).map_err(|why| failed(io::Error::other(why)))?;
     if text.len() as u64 > LONGEST - HEAD.len() as u64 {
         return Err(failed(io::Error::other(format!("it would be longer than {LONGEST} bytes"))));
     }
-    let fresh = path.with_extension("toml.new");
+    let fresh = path.with_extension("new");
     let _ = fs::remove_file(&fresh);
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(failed)?;
     file.write_all(HEAD.as_bytes())

@@ -22,6 +22,11 @@ pub(super) fn tightened(old: &Config, new: &Config) -> Option<&'static str> {
     }
 }
 
+/// Returns true for a setting that decides how long records are kept.
+pub(super) fn is_of_retention(name: &str) -> bool {
+    ["collector.keep_days", "collector.keep_gb", "collector.keep_at_least_days", "collector.min_free_gb"].contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -211,7 +211,7 @@ fn a_change_that_no_longer_fits_the_configuration_is_named_with_its_person() {
     let why = SettingChanges::open(&now).err().unwrap().to_string();
     assert!(why.starts_with("the change of 'target' by user:zoe in "), "{why}");
     assert!(why.contains("does not fit the configuration: ") && why.contains("there is no [target.day]"), "{why}");
-    assert!(why.ends_with("remove its table from that file"), "{why}");
+    assert!(why.ends_with("'tampu settings reset target --offline' takes it back"), "{why}");
 }
 
 #[test]
@@ -283,4 +283,68 @@ fn a_change_is_made_of_the_settings_that_the_person_has_read() {
     let version = settings.in_force().version();
     assert!(settings.reset("quota.streams", &Asked { version: Some(&version), ..ZOE }).unwrap());
     assert_eq!(settings.in_force().version(), read.version.unwrap());
+}
+
+#[test]
+fn a_hub_that_cannot_start_is_led_back_one_change_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = configured(directory.path(), "[target.night]\n[target.day]\n");
+    let settings = SettingChanges::open(&before).unwrap();
+    settings.set("quota.streams", json!(5), &ZOE).unwrap();
+    settings.set("collector.keep_days", json!(40), &SURE).unwrap();
+    settings.set("target", json!({ "night": {} }), &ZOE).unwrap();
+    let now = configured(directory.path(), "[target.night]\n[target.day]\n[[route]]\nto = [\"day\"]\n");
+    let why = SettingChanges::open(&now).err().unwrap().to_string();
+    assert!(why.contains("'tampu settings reset target --offline'"), "{why}");
+    assert_eq!(reset_offline(&now, Some("route"), false).unwrap(), None);
+    reset_offline(&now, Some("quota.streams"), false).unwrap().unwrap();
+    assert!(SettingChanges::open(&now).err().is_some_and(|why| why.to_string().contains("'target'")));
+    let reset = reset_offline(&now, Some("target"), false).unwrap().unwrap();
+    assert_eq!(reset.names, ["target"]);
+    assert_eq!(SettingChanges::open(&now).unwrap().in_force().changes.len(), 1);
+    // What it keeps may go at the next start.
+    assert!(matches!(reset_offline(&now, Some("collector.keep_days"), false), Err(ChangeError::Unconfirmed)));
+    assert!(matches!(reset_offline(&now, None, false), Err(ChangeError::Unconfirmed)));
+    let reset = reset_offline(&now, None, true).unwrap().unwrap();
+    assert_eq!(reset.names, ["collector.keep_days"]);
+    assert!(fs::read_to_string(reset.kept.unwrap()).unwrap().contains("keep_days"));
+    assert!(SettingChanges::open(&now).unwrap().in_force().changes.is_empty());
+    assert_eq!((reset_offline(&now, None, true).unwrap(), lost(&now)), (None, None));
+}
+
+#[test]
+fn a_file_that_nobody_can_read_is_put_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "");
+    fs::write(config.settings_file(), "[\"quota.streams\"]\nvalue = ").unwrap();
+    assert!(matches!(reset_offline(&config, Some("quota.streams"), true), Err(ChangeError::Text { .. })));
+    assert!(matches!(reset_offline(&config, None, false), Err(ChangeError::Unconfirmed)));
+    let reset = reset_offline(&config, None, true).unwrap().unwrap();
+    assert!(reset.names.is_empty() && fs::read_to_string(reset.kept.unwrap()).unwrap().ends_with("value = "));
+    assert!(SettingChanges::open(&config).unwrap().in_force().changes.is_empty());
+    symlink("/nowhere", directory.path().join("link")).unwrap();
+    fs::rename(directory.path().join("link"), config.settings_file()).unwrap();
+    assert!(SettingChanges::open(&config).is_err());
+    reset_offline(&config, None, true).unwrap().unwrap();
+    assert!(SettingChanges::open(&config).is_ok());
+}
+
+#[test]
+fn changes_whose_file_is_lost_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = configured(directory.path(), "");
+    let settings = SettingChanges::open(&config).unwrap();
+    assert_eq!(lost(&config), None);
+    settings.set("quota.streams", json!(5), &ZOE).unwrap();
+    assert_eq!(lost(&config), None);
+    fs::remove_file(config.settings_file()).unwrap();
+    let (found, way_out) = lost_words(&config).unwrap();
+    assert!(found.ends_with("the changes of quota.streams") && way_out.contains("changed.toml.copy"), "{found}: {way_out}");
+    fs::copy(lost(&config).unwrap().1, config.settings_file()).unwrap();
+    let settings = SettingChanges::open(&config).unwrap();
+    assert_eq!((settings.in_force().config.quota.streams, lost(&config)), (5, None));
+    // After the last reset there is nothing to lose.
+    settings.reset("quota.streams", &ZOE).unwrap();
+    fs::remove_file(config.settings_file()).unwrap();
+    assert_eq!(lost(&config), None);
 }

@@ -94,7 +94,7 @@ fn settings_are_shown_to_administrators_with_the_lines_that_set_them() {
     let shown = site.owner().get("/settings").json();
     let setting = |of: &str, name: &str| shown[of].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
     let [days, bytes] = [setting("retention", "collector.keep_days"), setting("quotas", "book.user_gb")];
-    assert_eq!(days, json!({ "name": "collector.keep_days", "value": 365, "default": 0, "line": 2 }));
+    assert_eq!(days, json!({ "name": "collector.keep_days", "value": 365, "default": 0, "line": 2, "fixed": null }));
     assert_eq!((&bytes["value"], &bytes["line"]), (&json!(2.5), &json!(5)));
     assert_eq!(setting("quotas", "book.site_gb")["line"], json!(null));
     assert_eq!((&shown["file"], &shown["collects"]), (&json!("/etc/tampu.toml"), &json!(false)));
@@ -262,6 +262,12 @@ fn administrators_change_settings_that_hold_at_once_and_after_a_restart() {
     let problem = set(&site, "collector.keep_days", json!(50)).is(409);
     assert_eq!(problem.problem(), "removes-records");
     assert!(problem.json()["way_out"].as_str().unwrap().contains("confirm=true"));
+    // The archive is young, and the refusal says that nothing would go.
+    assert!(problem.json()["detail"].as_str().unwrap().ends_with("nothing is beyond the new limits"), "{}", problem.json());
+    assert_eq!(
+        problem.json()["removes"][0],
+        json!({ "what": "log records", "records": 0, "files": 0, "bytes": 0, "earliest": null, "latest": null })
+    );
     assert_eq!(owner.get("/settings").json()["changes"], json!({}));
     owner.put("/settings/collector.keep_days?confirm=true", json!({ "value": 50 })).is(200);
     set(&site, "book.user_gb", json!(0.000_001)).is(200);

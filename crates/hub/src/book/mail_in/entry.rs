@@ -180,7 +180,7 @@ fn content(site: &MailInSite, mail: &Message<'_>, book: &Book, user: &User) -> R
             return never(format!("the mail has more than {FILES} files"));
         }
         let fallback = format!("part-{}{}", nth + 1, if part.is_message() { ".eml" } else { "" });
-        let upload = site.store.upload(&mut part.contents(), site.longest)?;
+        let upload = site.store.upload(&mut part.contents(), site.changes.longest_attachment())?;
         attachments.push(upload.attachment(part.attachment_name().unwrap_or(&fallback), now()));
         uploads.push(upload);
     }

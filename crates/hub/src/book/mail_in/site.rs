@@ -7,6 +7,8 @@ use tampu_elog::pages::Zone;
 use tampu_log::Logger;
 use tampu_logbook::{mail::settings::MailIn, people::People, store::Store};
 
+use crate::setting_changes::SettingChanges;
+
 /// The store and the people of the logbook, and the settings of mails.
 pub struct MailInSite {
     pub store: Arc<dyn Store>,
@@ -16,8 +18,8 @@ pub struct MailInSite {
     pub domain: String,
     /// The configured local time of the entries.
     pub zone: Zone,
-    /// Largest attachment, in bytes.
-    pub longest: u64,
+    /// The changed settings, with the size limit of attachments.
+    pub changes: Arc<SettingChanges>,
     pub logger: Logger,
     /// The time, in Unix nanoseconds, of the last removal of old records.
     pub cleaned: AtomicI64,
