@@ -86,6 +86,33 @@ def test_arrow_takes_a_long_answer_and_keeps_it_alive(place):
     assert batch.column("message")[65_535].as_py() == "row 65535"
 
 
+def test_only_the_named_columns_are_asked_for(place):
+    source = "py/few"
+    body = 'for n in range(30): logging.log(20 + n % 3 * 10, "few %d", n)'
+    known = logged(place, source, body, 30)
+    table = tampu.log.query("few", fields={"process": [source]}, columns=["message", "level", "routine"])
+    assert table.columns == ["message", "level", "routine"] and table.complete
+    assert [(row["message"], row["level"], row["routine"]) for row in table.rows()] == [
+        (record["message"], record["level"], record.get("routine")) for record in known
+    ]
+    with pytest.raises(tampu.TampuError, match="no column 'colour'"):
+        tampu.log.query(columns=["colour"])
+
+
+def test_names_that_repeat_are_a_dictionary(place):
+    source = "py/names"
+    body = 'for n in range(40): logging.log(20 + n % 2 * 10, "name %d", n)'
+    logged(place, source, body, 40)
+    table = pyarrow.table(tampu.log.query("name", fields={"process": [source]}))
+    table.validate(full=True)
+    assert table.schema.field("process").type == pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    assert table.column("process").to_pylist() == [source] * 40
+    assert table.column("level").to_pylist() == ["Info", "Warning"] * 20
+    # A name that no record has, and a text.
+    assert table.column("antenna").null_count == 40 and table.schema.field("message").type == pyarrow.string()
+    assert table.column("level").combine_chunks().dictionary.to_pylist() == ["Info", "Warning"]
+
+
 def test_pandas_polars_and_duckdb_take_an_answer(place):
     import duckdb
     import pandas

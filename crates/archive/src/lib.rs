@@ -17,6 +17,7 @@
 //! | the archive itself: opening, gathering, checking, copying | `local` |
 //! | queries | [`query`] |
 //! | searching and counting | `search` |
+//! | answers in columns, as Arrow has them | [`columns`] |
 //! | maintenance of an archive | [`upkeep`] |
 //! | directories for backups that other hosts request | [`BackupPlaces`] |
 //! | the same machinery for tables other than the log | `tables` |
@@ -35,6 +36,7 @@ use tampu_types::{BatchHeader, Incarnation, Time};
 use crate::query::Query;
 
 mod backup_places;
+pub mod columns;
 pub mod framed;
 mod ids;
 mod keeper;
@@ -313,6 +315,18 @@ pub trait Archive: Send + Sync + 'static {
     /// Calls `sink` with the matching records, in the query's order. It ends when `sink` returns `false`, at the limit,
     /// or when `stop` is set.
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError>;
+
+    /// Calls `sink` with the matching records in columns, in the query's order. Ends as [`Archive::search`]. An archive that
+    /// has no columns makes them of records.
+    fn columns(
+        &self,
+        query: &Query,
+        schema: &[(&'static str, columns::ColumnType)],
+        stop: &Stop,
+        sink: &mut dyn FnMut(columns::ColumnBatch) -> bool,
+    ) -> Result<Scanned, ArchiveError> {
+        columns::of_records(schema, sink, |push| self.search(query, stop, push))
+    }
 
     /// Counts the matching records.
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError>;

@@ -23,7 +23,9 @@ use tampu_workers::WorkerThread;
 use crate::query::Query;
 use crate::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, News,
-    Patterns, PatternsWanted, Removal, Scanned, Stop, StreamOffset, Told, framed,
+    Patterns, PatternsWanted, Removal, Scanned, Stop, StreamOffset, Told,
+    columns::{ColumnBatch, ColumnType},
+    framed,
     keeper::{self, Keeper},
     local::{
         dirs::{ids_dir, lock, parquet_dir, segments_dir},
@@ -33,7 +35,7 @@ use crate::{
         state::{ArchiveState, Contents},
     },
     parquet::stored::Tables,
-    search::{self, counts, patterns},
+    search::{self, Sink, counts, patterns},
     wal::{commit, content::Content, digest::Digest, group},
 };
 
@@ -253,7 +255,17 @@ impl Archive for LocalArchive {
     }
 
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError> {
-        search::search(&self.shared.contents(), query, stop, sink)
+        search::search(&self.shared.contents(), query, stop, &mut Sink::Records(sink))
+    }
+
+    fn columns(
+        &self,
+        query: &Query,
+        schema: &[(&'static str, ColumnType)],
+        stop: &Stop,
+        sink: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<Scanned, ArchiveError> {
+        search::search(&self.shared.contents(), query, stop, &mut Sink::Columns(schema, sink))
     }
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {

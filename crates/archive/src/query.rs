@@ -133,6 +133,14 @@ pub enum BadQuery {
     /// The text is not a query in JSON.
     #[error("no query can be read: {0}")]
     Json(String),
+    /// Records have no column of this name.
+    #[error("records have no column '{name}'; columns are {known}")]
+    Column {
+        /// Name in the question.
+        name: String,
+        /// Names of the columns.
+        known: String,
+    },
 }
 
 impl Query {

@@ -4,7 +4,7 @@
 //! earliest). A file or row group is opened only at its place in this order. Parts that cannot hold a match are never
 //! read. Of the other parts, the search remembers matching records by time, id and position, 56 bytes each. A record is
 //! returned as soon as no part that follows can hold an earlier one. With a limit, the search remembers no more records
-//! than it can still return. So the newest hundred records need a few units, for any size of the archive. A search
+//! than it can still return. A unit that nothing overlaps goes into an answer of columns as it is. So the newest hundred records need a few units, for any size of the archive. A search
 //! through everything needs memory only for parts that overlap in time. Texts are copied only for returned records.
 
 use std::{
@@ -13,14 +13,15 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tampu_types::{LogRecord, Time};
+use tampu_types::{LogRecord, RecordId, Time};
 
 use crate::query::{Cursor, Matcher, Query};
 use crate::{
     ArchiveError, Stop,
+    columns::{ColumnBatch, ColumnType, UnitReader},
     local::state::Contents,
     parquet::{Dictionaries, GroupScan, Table, stored::Stored},
-    search::units::{Unit, UnitMatches, WorkerBuffers, frames, may_hold, on_threads},
+    search::units::{FetchedColumns, Unit, UnitColumns, UnitMatches, WorkerBuffers, frames, may_hold, on_threads},
     wal::segment::{Entry, Segment},
 };
 
@@ -102,6 +103,12 @@ struct Match {
 /// Positions of records in a unit: sample, record in it, and index in the requested list.
 type Places = Vec<(u32, u32, usize)>;
 
+/// Receiver of what a search finds: records, or the same rows in columns.
+pub(crate) enum Sink<'s> {
+    Records(&'s mut dyn FnMut(Found<'_>) -> bool),
+    Columns(&'s [(&'static str, ColumnType)], &'s mut dyn FnMut(ColumnBatch) -> bool),
+}
+
 struct Search<'q> {
     query: &'q Query,
     matcher: Matcher,
@@ -110,15 +117,13 @@ struct Search<'q> {
     pending: Vec<Match>,
     buffers: Vec<WorkerBuffers>,
     dictionaries: Dictionaries,
+    reader: UnitReader,
+    /// The last row, if it was given out without a look at its id.
+    last: Option<(Unit, u32)>,
     scanned: Scanned,
 }
 
-pub(crate) fn search(
-    contents: &Contents,
-    query: &Query,
-    stop: &Stop,
-    sink: &mut dyn FnMut(Found<'_>) -> bool,
-) -> Result<Scanned, ArchiveError> {
+pub(crate) fn search(contents: &Contents, query: &Query, stop: &Stop, sink: &mut Sink<'_>) -> Result<Scanned, ArchiveError> {
     let mut search = Search {
         query,
         matcher: query.compile()?,
@@ -127,6 +132,8 @@ pub(crate) fn search(
         pending: Vec::new(),
         buffers: Vec::new(),
         dictionaries: Dictionaries::default(),
+        reader: UnitReader::default(),
+        last: None,
         scanned: Scanned::default(),
     };
     for segment in &contents.segments {
@@ -139,25 +146,49 @@ pub(crate) fn search(
         let wanted = may_hold(&search.matcher, file.entry.earliest, file.entry.latest, file.levels());
         search.add(wanted, file.entry.earliest, file.entry.latest, || What::File(file.clone()));
     }
-    let mut together = 2;
-    while !stop.is_stopped() {
-        // Matches before the first possible time of the next source are ready.
-        let bound = search.plan.peek().map(|next| search.time_of(next.key));
-        if !search.give_out(bound, stop, sink)? {
-            return Ok(search.scanned);
-        }
-        if bound.is_none() {
-            search.scanned.complete = true;
-            break;
-        }
-        let units = search.take(together)?;
-        together = (together * 2).min(TOGETHER);
-        search.look(units, stop)?;
-    }
+    search.run(stop, sink)?;
+    search.find_cursor()?;
     Ok(search.scanned)
 }
 
 impl Search<'_> {
+    fn run(&mut self, stop: &Stop, sink: &mut Sink<'_>) -> Result<(), ArchiveError> {
+        let mut together = 2;
+        while !stop.is_stopped() {
+            // Matches before the first possible time of the next source are ready.
+            let bound = self.plan.peek().map(|next| self.time_of(next.key));
+            if !self.give_out(bound, stop, sink)? {
+                return Ok(());
+            }
+            if bound.is_none() {
+                self.scanned.complete = true;
+                break;
+            }
+            let mut units = self.take(together)?;
+            together = (together * 2).min(TOGETHER);
+            if let Sink::Columns(schema, sink) = sink {
+                let direct = units.drain(..self.in_order(&units)).collect();
+                if !self.give_units(direct, schema, stop, sink)? {
+                    return Ok(());
+                }
+            }
+            self.look(units, stop)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the position of the last row, if it was given out without a look at its id.
+    fn find_cursor(&mut self) -> Result<(), ArchiveError> {
+        let Some((unit, row)) = self.last.take() else { return Ok(()) };
+        if self.buffers.is_empty() {
+            self.buffers.push(WorkerBuffers::new().map_err(ArchiveError::Decompressor)?);
+        }
+        let place = unit.place(row, &mut self.buffers[0]);
+        self.scanned.damaged += u64::from(place.is_none());
+        self.scanned.cursor = Some(place.unwrap_or(Cursor { time: unit.span().1, id: RecordId::default() }));
+        Ok(())
+    }
+
     fn key(&self, earliest: Time, latest: Time) -> i64 {
         if self.query.newest_first { latest.0 } else { !earliest.0 }
     }
@@ -272,12 +303,7 @@ impl Search<'_> {
     }
 
     /// Returns the matches before `bound` in order to the caller; `false` when the search is over.
-    fn give_out(
-        &mut self,
-        bound: Option<Time>,
-        stop: &Stop,
-        sink: &mut dyn FnMut(Found<'_>) -> bool,
-    ) -> Result<bool, ArchiveError> {
+    fn give_out(&mut self, bound: Option<Time>, stop: &Stop, sink: &mut Sink<'_>) -> Result<bool, ArchiveError> {
         if self.left() == 0 {
             return Ok(false);
         }
@@ -288,8 +314,9 @@ impl Search<'_> {
             None => true,
         };
         let count = self.pending.iter().filter(|found| ready(found)).count();
-        // A few ready records wait for more, unless they end the search.
-        if count == 0 || (bound.is_some() && count < CHUNK && (count as u64) < self.left()) {
+        // A few ready records wait for more, unless they end the search, or what follows needs no records.
+        let clears = matches!(sink, Sink::Columns(..)) && count == self.pending.len();
+        if count == 0 || (bound.is_some() && count < CHUNK && (count as u64) < self.left() && !clears) {
             return Ok(true);
         }
         self.sort_pending();
@@ -297,15 +324,31 @@ impl Search<'_> {
         ready_from = ready_from.max(self.pending.len().saturating_sub(usize::try_from(self.left()).unwrap_or(usize::MAX)));
         let ready: Vec<Match> = self.pending.drain(ready_from..).rev().collect();
         for chunk in ready.chunks(CHUNK) {
-            for record in &mut self.fetch(chunk)? {
-                if stop.is_stopped() {
-                    return Ok(false);
+            match sink {
+                Sink::Records(sink) => {
+                    for record in &mut self.fetch(chunk)? {
+                        if stop.is_stopped() {
+                            return Ok(false);
+                        }
+                        let Some(record) = record else { continue };
+                        self.scanned.cursor = Some(Cursor::of(record));
+                        self.scanned.found += 1;
+                        if !sink(Found { record }) {
+                            return Ok(false);
+                        }
+                    }
                 }
-                let Some(record) = record else { continue };
-                self.scanned.cursor = Some(Cursor::of(record));
-                self.scanned.found += 1;
-                if !sink(Found { record }) {
-                    return Ok(false);
+                Sink::Columns(schema, sink) => {
+                    if stop.is_stopped() {
+                        return Ok(false);
+                    }
+                    let batch = self.fetch_columns(chunk, schema)?;
+                    self.scanned.cursor = chunk.last().map(|last| last.place);
+                    self.last = None;
+                    self.scanned.found += batch.rows as u64;
+                    if batch.rows > 0 && !sink(batch) {
+                        return Ok(false);
+                    }
                 }
             }
         }
@@ -315,19 +358,78 @@ impl Search<'_> {
         Ok(self.left() > 0)
     }
 
+    /// Returns the number of units from the first on whose rows can be given out as they are: nothing else lies before the
+    /// end of them, and the query's start lies before them.
+    fn in_order(&self, units: &[Unit]) -> usize {
+        if self.query.newest_first || !self.pending.is_empty() {
+            return 0;
+        }
+        let next_key = self.plan.peek().map(|next| self.time_of(next.key));
+        let is_clear = |(place, unit): (usize, &Unit)| {
+            let Unit::Rows(_, scan, number) = unit else { return false };
+            let (earliest, latest) = scan.span(*number);
+            let before_next = match units.get(place + 1) {
+                // The rows of a group are in order, also those of one time.
+                Some(Unit::Rows(_, next, behind)) if Arc::ptr_eq(scan, next) && *behind == number + 1 => true,
+                Some(next) => latest < next.span().0,
+                None => next_key.is_none_or(|next| latest < next),
+            };
+            before_next && self.query.after.is_none_or(|after| after.time < earliest)
+        };
+        units.iter().enumerate().take_while(|place| is_clear(*place)).count()
+    }
+
+    /// Gives out the matching rows of these units, one unit after the other; `false` when the search is over.
+    fn give_units(
+        &mut self,
+        units: Vec<Unit>,
+        schema: &[(&'static str, ColumnType)],
+        stop: &Stop,
+        sink: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<bool, ArchiveError> {
+        let (matcher, reader, left) = (&self.matcher, &self.reader, self.left());
+        let read = on_threads(&units, &mut self.buffers, |unit, buffers| {
+            if stop.is_stopped() { UnitColumns::default() } else { unit.columns(matcher, left, reader, schema, buffers) }
+        })
+        .map_err(ArchiveError::Decompressor)?;
+        for (unit, read) in units.into_iter().zip(read) {
+            self.scanned.frames += 1;
+            self.scanned.looked_at += read.looked_at;
+            self.scanned.damaged += u64::from(read.damaged);
+            let Some(mut batch) = read.batch else { continue };
+            if stop.is_stopped() {
+                return Ok(false);
+            }
+            let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
+            let is_last = left <= batch.rows;
+            if left < batch.rows {
+                // Several units were read for the rows that are left.
+                let first: Vec<(u32, u32)> = (0..left as u32).map(|row| (0, row)).collect();
+                batch = ColumnBatch::gather(schema, &[&batch], &first);
+            }
+            self.scanned.found += batch.rows as u64;
+            let last = batch.rows - 1;
+            self.last = Some((unit, read.rows.map_or(last as u32, |rows| rows[last])));
+            if !sink(batch) || is_last {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads these rows from their units, each unit once, in their order.
+    fn fetch_columns(&mut self, chunk: &[Match], schema: &[(&'static str, ColumnType)]) -> Result<ColumnBatch, ArchiveError> {
+        let wanted = by_unit(&self.units, chunk);
+        let reader = &self.reader;
+        let fetched =
+            on_threads(&wanted, &mut self.buffers, |(unit, places), buffers| unit.fetch_columns(places, reader, schema, buffers))
+                .map_err(ArchiveError::Decompressor)?;
+        Ok(in_their_order(fetched, chunk.len(), schema))
+    }
+
     /// Copies these records from their units, reading each unit once.
     fn fetch(&mut self, chunk: &[Match]) -> Result<Vec<Option<LogRecord>>, ArchiveError> {
-        let mut by_unit: BTreeMap<u32, Places> = BTreeMap::new();
-        for (place, found) in chunk.iter().enumerate() {
-            by_unit.entry(found.unit).or_default().push((found.sample, found.record, place));
-        }
-        let wanted: Vec<(&Unit, Places)> = by_unit
-            .into_iter()
-            .filter_map(|(unit, mut places)| {
-                places.sort_unstable();
-                Some((self.units.get(unit as usize)?, places))
-            })
-            .collect();
+        let wanted = by_unit(&self.units, chunk);
         let dictionaries = &self.dictionaries;
         let fetched = on_threads(&wanted, &mut self.buffers, |(unit, places), buffers| {
             let mut records = Vec::with_capacity(places.len());
@@ -342,4 +444,40 @@ impl Search<'_> {
         }
         Ok(records)
     }
+}
+
+/// Returns the units of these matches, with the positions in each.
+fn by_unit<'u>(units: &'u [Unit], chunk: &[Match]) -> Vec<(&'u Unit, Places)> {
+    let mut by_unit: BTreeMap<u32, Places> = BTreeMap::new();
+    for (place, found) in chunk.iter().enumerate() {
+        by_unit.entry(found.unit).or_default().push((found.sample, found.record, place));
+    }
+    let in_order = |(unit, mut places): (u32, Places)| {
+        places.sort_unstable();
+        Some((units.get(unit as usize)?, places))
+    };
+    by_unit.into_iter().filter_map(in_order).collect()
+}
+
+/// Puts rows of several units in the order of their numbers, which are below `count`. Rows that could not be read are left out.
+fn in_their_order(fetched: Vec<FetchedColumns>, count: usize, schema: &[(&'static str, ColumnType)]) -> ColumnBatch {
+    if let [(batches, numbers)] = fetched.as_slice()
+        && let [batch] = batches.as_slice()
+        && numbers.iter().enumerate().all(|(place, number)| place == *number)
+    {
+        return batch.clone();
+    }
+    let mut order = vec![None; count];
+    let mut parts = Vec::new();
+    for (batches, numbers) in &fetched {
+        let mut numbers = numbers.iter();
+        for batch in batches {
+            for (row, number) in (0..batch.rows as u32).zip(&mut numbers) {
+                order[*number] = Some((parts.len() as u32, row));
+            }
+            parts.push(batch);
+        }
+    }
+    let order: Vec<(u32, u32)> = order.into_iter().flatten().collect();
+    ColumnBatch::gather(schema, &parts, &order)
 }

@@ -9,6 +9,7 @@ use std::{
 use tampu_archive::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
     Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told,
+    columns::{ColumnBatch, ColumnTable, ColumnType, ColumnValue, log_columns},
     query::{Field, Query},
 };
 use tampu_bus::{
@@ -223,6 +224,10 @@ fn who_may_not_is_told_so_and_what_it_sends_is_counted_not_kept() {
     };
     assert_eq!((denied.principal, denied.verb), (Principal::this_user(), Verb::Query));
     assert_eq!(denied.resource, Resource::Service("log/query".to_owned()));
+    // In columns it is the same question.
+    let mut table = ColumnTable::new(log_columns(&[]).unwrap());
+    let in_columns = ask::columns(&antenna, &Query::default(), wait, &mut table, &mut || true);
+    assert!(matches!(in_columns, Err(CallError::Denied(of)) if of.resource == denied.resource && of.verb == Verb::Query));
     assert!(matches!(
         ask::stat(&antenna, &Query::default(), &Grouping::default(), wait),
         Err(CallError::Denied(Denied { verb: Verb::Query, .. }))
@@ -344,6 +349,23 @@ fn questions_are_answered_whole() {
     found.iter_mut().for_each(|record| record.received = None);
     assert_eq!(found, all);
 
+    // The same records in columns, among them the long one.
+    let mut table = ColumnTable::new(log_columns(&["time", "message", "level"].map(str::to_owned)).unwrap());
+    let scanned = ask::columns(&asker, &Query::default(), wait, &mut table, &mut || true).unwrap();
+    assert_eq!((scanned.found, scanned.complete), (8000, true));
+    let batches = table.into_batches();
+    let values = |batch: &ColumnBatch, row: usize| [0, 1, 2].map(|at| format!("{:?}", batch.columns[at].value(row)));
+    let found: Vec<_> = batches.iter().flat_map(|batch| (0..batch.rows).map(move |row| values(batch, row))).collect();
+    let expected = |record: &LogRecord| {
+        let texts = [&record.message, record.level.name()].map(ColumnValue::Text);
+        [ColumnValue::Integer(record.time.0), texts[0], texts[1]].map(|value| format!("{value:?}"))
+    };
+    assert!(found.into_iter().eq(all.iter().map(expected)));
+    // Who wants no more gets no error.
+    let mut table = ColumnTable::new(log_columns(&[]).unwrap());
+    let scanned = ask::columns(&asker, &Query::default(), wait, &mut table, &mut || false).unwrap();
+    assert!(!scanned.complete);
+
     let by = Grouping { level: true, ..Grouping::default() };
     let counts = ask::stat(&asker, &Query::default(), &by, wait).unwrap();
     assert_eq!((counts.total, counts.rows.len()), (8000, 10));
@@ -356,6 +378,9 @@ fn questions_are_answered_whole() {
     let bad = Query { regex: Some("(".into()), ..Query::default() };
     let error = ask::query(&asker, &bad, wait, &mut |_| true).unwrap_err().to_string();
     assert!(error.contains("unclosed"), "{error}");
+    let mut table = ColumnTable::new([("colour", ColumnType::Text)]);
+    let error = ask::columns(&asker, &Query::default(), wait, &mut table, &mut || true).unwrap_err().to_string();
+    assert!(error.contains("records have no column 'colour'"), "{error}");
 }
 
 #[test]

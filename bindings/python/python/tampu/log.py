@@ -31,13 +31,15 @@ def query(
     regex: str | None = None,
     newest_first: bool = False,
     limit: int | None = None,
+    columns: Iterable[str] = (),
     domain: str | None = None,
     timeout: float = 30.0,
 ) -> Table:
     """Records that the collector keeps, the oldest first. All conditions must hold.
 
     ``words`` must all stand in the message or in a value beside it. ``sources`` and the values of ``fields`` are names,
-    or patterns with ``*`` and ``?``; one of each must match. ``timeout`` is for each part of the answer, in seconds.
+    or patterns with ``*`` and ``?``; one of each must match. ``columns`` names the columns of the answer; without them it
+    has all. ``timeout`` is for each part of the answer, in seconds.
     """
     asked: dict[str, Any] = {
         "words": list(words), "levels": list(levels), "sources": list(sources),
@@ -48,4 +50,4 @@ def query(
         "limit": limit,
     }  # fmt: skip
     asked.update((name, value) for name, value in optional.items() if value is not None)
-    return Table.of_log(json.dumps(asked), domain, timeout)
+    return Table.of_log(json.dumps(asked), list(columns), domain, timeout)

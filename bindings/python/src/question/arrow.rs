@@ -5,16 +5,18 @@
 //! ArrowArrayStream -> get_schema -> ArrowSchema: a struct with a child for each column
 //!                  -> get_next   -> ArrowArray: a batch, a child for each column, whose buffers are those of `Column`
 //! ```
+//! A column of names has its codes, and as `dictionary` an array of the texts.
+//!
 //! Every structure owns what it points to by `private`. The reader calls `release` once, or moves the structure away and
 //! sets `release` to NULL. An array holds its batch by an `Arc`, so the memory stays while any reader has it.
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{CStr, CString, c_char, c_int, c_void},
     ptr,
     sync::Arc,
 };
 
-use super::table::{Batch, Cells, Column, Kind, Schema};
+use tampu_archive::columns::{Column, ColumnBatch, ColumnData, ColumnType, Names};
 
 /// `ArrowSchema`.
 #[repr(C)]
@@ -72,13 +74,20 @@ impl Drop for ArrowArrayStream {
 
 /// Property of a stream.
 struct Stream {
-    schema: Schema,
-    batches: std::vec::IntoIter<Arc<Batch>>,
+    schema: Vec<(&'static str, ColumnType)>,
+    batches: std::vec::IntoIter<Arc<ColumnBatch>>,
 }
 
+/// Zeros for the columns without a value, of which a batch has at most this many rows.
+static ZEROS: Zeros = Zeros([0; ZEROS_ROWS + 1]);
+const ZEROS_ROWS: usize = 65_536;
+
+#[repr(align(64))]
+struct Zeros([u64; ZEROS_ROWS + 1]);
+
 /// Returns a stream of these batches.
-pub fn stream(schema: Schema, batches: Vec<Arc<Batch>>) -> ArrowArrayStream {
-    let owned = Box::new(Stream { schema, batches: batches.into_iter() });
+pub fn stream(schema: &[(&'static str, ColumnType)], batches: Vec<Arc<ColumnBatch>>) -> ArrowArrayStream {
+    let owned = Box::new(Stream { schema: schema.to_vec(), batches: batches.into_iter() });
     ArrowArrayStream { get_schema, get_next, get_last_error, release: Some(release_stream), private: Box::into_raw(owned).cast() }
 }
 
@@ -86,17 +95,18 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
     // SAFETY: the reader passes the stream that `stream` made and that is not released, so `private` is its `Stream`.
     let owned = unsafe { &*(*stream).private.cast::<Stream>() };
     let columns = owned.schema.iter().map(|(name, kind)| {
-        let (format, children) = match kind {
-            Kind::Text => (c"u", Vec::new()),
-            Kind::Time => (c"tsn:UTC", Vec::new()),
-            Kind::Integer => (c"l", Vec::new()),
-            Kind::Number => (c"g", Vec::new()),
-            Kind::Numbers => (c"+l", vec![schema(c"g", c"item", Vec::new())]),
+        let (format, children, dictionary) = match kind {
+            ColumnType::Text => (c"u", Vec::new(), None),
+            ColumnType::Name => (c"i", Vec::new(), Some(schema(c"u", "", Vec::new(), None))),
+            ColumnType::Time => (c"tsn:UTC", Vec::new(), None),
+            ColumnType::Integer => (c"l", Vec::new(), None),
+            ColumnType::Number => (c"g", Vec::new(), None),
+            ColumnType::Numbers => (c"+l", vec![schema(c"g", "item", Vec::new(), None)], None),
         };
-        schema(format, name, children)
+        schema(format, name, children, dictionary)
     });
     // SAFETY: the reader passes memory for a schema, which may be uninitialised.
-    unsafe { ptr::write(out, schema(c"+s", c"", columns.collect())) };
+    unsafe { ptr::write(out, schema(c"+s", "", columns.collect(), None)) };
     0
 }
 
@@ -105,8 +115,9 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
     let owned = unsafe { &mut *(*stream).private.cast::<Stream>() };
     let made = match owned.batches.next() {
         Some(batch) => {
-            let columns = batch.columns.iter().map(|column| of_column(&batch, column)).collect();
-            array(&batch, batch.rows, 0, vec![ptr::null()], columns)
+            let columns = batch.columns.iter().zip(&owned.schema);
+            let columns = columns.map(|(column, (_, kind))| of_column(&batch, column, *kind)).collect();
+            array(&batch, batch.rows, 0, vec![ptr::null()], columns, None)
         }
         // A released array ends the stream.
         None => array_without_owner(),
@@ -129,22 +140,26 @@ unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
     }
 }
 
-/// Property of a schema: its children.
+/// Property of a schema: its name, its children, its dictionary.
 struct SchemaOwner {
+    name: CString,
     children: Vec<*mut ArrowSchema>,
+    dictionary: *mut ArrowSchema,
 }
 
-fn schema(format: &'static CStr, name: &'static CStr, children: Vec<ArrowSchema>) -> ArrowSchema {
+fn schema(format: &'static CStr, name: &str, children: Vec<ArrowSchema>, dictionary: Option<ArrowSchema>) -> ArrowSchema {
     let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-    let mut owner = Box::new(SchemaOwner { children });
+    let dictionary = dictionary.map_or(ptr::null_mut(), |dictionary| Box::into_raw(Box::new(dictionary)));
+    // Names of columns are known, and have no zero in them.
+    let mut owner = Box::new(SchemaOwner { name: CString::new(name).unwrap_or_default(), children, dictionary });
     ArrowSchema {
         format: format.as_ptr(),
-        name: name.as_ptr(),
+        name: owner.name.as_ptr(),
         metadata: ptr::null(),
         flags: NULLABLE,
         n_children: owner.children.len() as i64,
         children: owner.children.as_mut_ptr(),
-        dictionary: ptr::null_mut(),
+        dictionary,
         release: Some(release_schema),
         private: Box::into_raw(owner).cast(),
     }
@@ -155,7 +170,7 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // has no `release`.
     unsafe {
         let owner = Box::from_raw((*schema).private.cast::<SchemaOwner>());
-        for child in owner.children {
+        for child in owner.children.into_iter().chain((!owner.dictionary.is_null()).then_some(owner.dictionary)) {
             if let Some(release) = (*child).release {
                 release(child);
             }
@@ -165,11 +180,12 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     }
 }
 
-/// Property of an array: its share of the batch, the list of its buffers, its children.
+/// Property of an array: its share of the batch, the list of its buffers, its children, its dictionary.
 struct ArrayOwner {
-    _batch: Arc<Batch>,
+    _batch: Arc<ColumnBatch>,
     buffers: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
+    dictionary: *mut ArrowArray,
 }
 
 /// An array that is released.
@@ -190,14 +206,16 @@ fn array_without_owner() -> ArrowArray {
 
 /// Makes an array whose buffers are in the batch, which does not change any more.
 fn array(
-    batch: &Arc<Batch>,
+    batch: &Arc<ColumnBatch>,
     length: usize,
     missing: usize,
     buffers: Vec<*const c_void>,
     children: Vec<ArrowArray>,
+    dictionary: Option<ArrowArray>,
 ) -> ArrowArray {
     let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-    let mut owner = Box::new(ArrayOwner { _batch: batch.clone(), buffers, children });
+    let dictionary = dictionary.map_or(ptr::null_mut(), |dictionary| Box::into_raw(Box::new(dictionary)));
+    let mut owner = Box::new(ArrayOwner { _batch: batch.clone(), buffers, children, dictionary });
     ArrowArray {
         length: length as i64,
         null_count: missing as i64,
@@ -205,31 +223,56 @@ fn array(
         n_children: owner.children.len() as i64,
         buffers: owner.buffers.as_mut_ptr(),
         children: owner.children.as_mut_ptr(),
+        dictionary,
         release: Some(release_array),
         private: Box::into_raw(owner).cast(),
         ..array_without_owner()
     }
 }
 
-fn of_column(batch: &Arc<Batch>, column: &Column) -> ArrowArray {
-    let present = column.present.as_ptr().cast();
-    let (buffers, children) = match &column.cells {
-        Cells::Texts(ends, bytes) => (vec![present, ends.as_ptr().cast(), bytes.as_ptr().cast()], Vec::new()),
-        Cells::Integers(all) => (vec![present, all.as_ptr().cast()], Vec::new()),
-        Cells::Numbers(all) => (vec![present, all.as_ptr().cast()], Vec::new()),
-        Cells::Rows(ends, all) => {
-            let elements = array(batch, all.len(), 0, vec![ptr::null(), all.as_ptr().cast()], Vec::new());
-            (vec![present, ends.as_ptr().cast()], vec![elements])
+fn of_column(batch: &Arc<ColumnBatch>, column: &Column, kind: ColumnType) -> ArrowArray {
+    if column.data == ColumnData::Missing {
+        return without_values(batch, kind);
+    }
+    let present = if column.missing == 0 { ptr::null() } else { column.present.as_ptr().cast() };
+    let (buffers, children, dictionary) = match &column.data {
+        ColumnData::Missing => (Vec::new(), Vec::new(), None),
+        ColumnData::Texts(ends, bytes) => (vec![present, ends.as_ptr().cast(), bytes.as_ptr().cast()], Vec::new(), None),
+        ColumnData::Names(codes, names) => (vec![present, codes.as_ptr().cast()], Vec::new(), Some(of_names(batch, names))),
+        ColumnData::Integers(all) => (vec![present, all.as_ptr().cast()], Vec::new(), None),
+        ColumnData::Numbers(all) => (vec![present, all.as_ptr().cast()], Vec::new(), None),
+        ColumnData::Rows(ends, all) => {
+            let elements = array(batch, all.len(), 0, vec![ptr::null(), all.as_ptr().cast()], Vec::new(), None);
+            (vec![present, ends.as_ptr().cast()], vec![elements], None)
         }
     };
-    array(batch, batch.rows, column.missing, buffers, children)
+    array(batch, batch.rows, column.missing, buffers, children, dictionary)
+}
+
+fn of_names(batch: &Arc<ColumnBatch>, names: &Names) -> ArrowArray {
+    let buffers = vec![ptr::null(), names.ends.as_ptr().cast(), names.bytes.as_ptr().cast()];
+    array(batch, names.len(), 0, buffers, Vec::new(), None)
+}
+
+/// Makes an array whose values are all missing.
+fn without_values(batch: &Arc<ColumnBatch>, kind: ColumnType) -> ArrowArray {
+    debug_assert!(batch.rows <= ZEROS_ROWS, "a batch has a bounded number of rows");
+    let zeros: *const c_void = ZEROS.0.as_ptr().cast();
+    let empty = |buffers: usize| array(batch, 0, 0, vec![zeros; buffers], Vec::new(), None);
+    let (buffers, children, dictionary) = match kind {
+        ColumnType::Text => (3, Vec::new(), None),
+        ColumnType::Name => (2, Vec::new(), Some(empty(3))),
+        ColumnType::Time | ColumnType::Integer | ColumnType::Number => (2, Vec::new(), None),
+        ColumnType::Numbers => (2, vec![empty(2)], None),
+    };
+    array(batch, batch.rows, batch.rows, vec![zeros; buffers], children, dictionary)
 }
 
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: as in `release_schema`.
     unsafe {
         let owner = Box::from_raw((*array).private.cast::<ArrayOwner>());
-        for child in owner.children {
+        for child in owner.children.into_iter().chain((!owner.dictionary.is_null()).then_some(owner.dictionary)) {
             if let Some(release) = (*child).release {
                 release(child);
             }

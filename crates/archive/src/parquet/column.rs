@@ -146,6 +146,11 @@ impl Column {
     pub(crate) fn index(self) -> usize {
         self as usize
     }
+
+    /// Returns whether a value may be absent.
+    pub(crate) fn is_optional(self) -> bool {
+        Column::LOG.columns[self.index()].shape.is_optional()
+    }
 }
 
 impl From<Column> for usize {

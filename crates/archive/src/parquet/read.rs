@@ -18,11 +18,11 @@ use super::{
 
 /// Cache of recently read dictionaries: neighbouring records need the same ones.
 #[derive(Debug, Default)]
-pub(crate) struct Dictionaries(Mutex<HashMap<(usize, usize), Arc<Known>>>);
+pub(crate) struct Dictionaries(Mutex<HashMap<(usize, usize), Arc<GroupDictionaries>>>);
 
 /// Dictionaries of a row group. It holds the file open, so that no other file can take its address.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct GroupDictionaries {
     _table: Arc<Table>,
     pub(crate) columns: Vec<Option<Arc<Dictionary>>>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Known {
 const MOST_KNOWN: usize = 16;
 
 impl Dictionaries {
-    pub(crate) fn of(&self, table: &Arc<Table>, group: usize, scratch: &mut Scratch) -> Result<Arc<Known>, BadTable> {
+    pub(crate) fn of(&self, table: &Arc<Table>, group: usize, scratch: &mut Scratch) -> Result<Arc<GroupDictionaries>, BadTable> {
         let key = (Arc::as_ptr(table) as usize, group);
         if let Some(known) = self.0.lock().get(&key) {
             return Ok(known.clone());
@@ -39,7 +39,7 @@ impl Dictionaries {
         let chunks = &table.index.groups[group];
         let read = |column: usize| Ok(table.dictionary(chunks, column, scratch)?.map(Arc::new));
         let columns = (0..chunks.columns.len()).map(read).collect::<Result<_, BadTable>>()?;
-        let known = Arc::new(Known { _table: table.clone(), columns });
+        let known = Arc::new(GroupDictionaries { _table: table.clone(), columns });
         let mut all = self.0.lock();
         if all.len() >= MOST_KNOWN {
             all.clear();

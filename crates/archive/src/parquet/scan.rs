@@ -346,6 +346,15 @@ impl GroupScan {
         };
         Ok(selection.rows().map(place).collect())
     }
+
+    /// Returns the position of one row.
+    pub(crate) fn place(&self, unit: usize, row: u32, scratch: &mut Scratch) -> Result<Cursor, BadTable> {
+        let mut selection = Selection { wanted: vec![false; self.rows(unit)], count: 1 };
+        let wanted = selection.wanted.get_mut(row as usize).ok_or(Corrupt("a unit lacks rows"))?;
+        *wanted = true;
+        let places = self.places(unit, &selection, scratch)?;
+        Ok(places.first().ok_or(Corrupt("a unit lacks rows"))?.0)
+    }
 }
 
 fn life(text: &[u8]) -> Option<Incarnation> {

@@ -16,6 +16,7 @@ use tampu_workers::{OnPanic, WorkerThread};
 use crate::query::{Cursor, Matcher, Query};
 use crate::{
     Stop,
+    columns::{ColumnBatch, ColumnTable, ColumnType, UnitReader, push_record},
     parquet::{Dictionaries, GroupScan, Scratch, records, stored::Stored},
     wal::{
         frame::{self, FrameHeader, Kind, LevelSet},
@@ -43,6 +44,19 @@ pub(crate) struct UnitMatches {
     pub(crate) looked_at: u64,
     pub(crate) damaged: bool,
 }
+
+/// Matching rows of one unit.
+#[derive(Default)]
+pub(crate) struct UnitColumns {
+    pub(crate) batch: Option<ColumnBatch>,
+    /// Their rows in the unit; `None` for all.
+    pub(crate) rows: Option<Vec<u32>>,
+    pub(crate) looked_at: u64,
+    pub(crate) damaged: bool,
+}
+
+/// Rows that were read again, and the number of each in the answer.
+pub(crate) type FetchedColumns = (Vec<ColumnBatch>, Vec<usize>);
 
 /// One frame, read and checked.
 pub(crate) struct Loaded<'a> {
@@ -101,6 +115,79 @@ impl Unit {
                     }
                 }
                 looked
+            }
+        }
+    }
+
+    /// Reads all matching rows as columns, without their positions.
+    pub(crate) fn columns(
+        &self,
+        matcher: &Matcher,
+        most: u64,
+        reader: &UnitReader,
+        schema: &[(&'static str, ColumnType)],
+        buffers: &mut WorkerBuffers,
+    ) -> UnitColumns {
+        let Unit::Rows(stored, scan, unit) = self else { return UnitColumns::default() };
+        let mut columns = UnitColumns { looked_at: scan.rows(*unit) as u64, ..UnitColumns::default() };
+        let read = scan.select(*unit, matcher, &mut buffers.scratch).and_then(|selection| {
+            columns.rows = (!selection.is_whole() || most < selection.count as u64)
+                .then(|| selection.rows().take(usize::try_from(most).unwrap_or(usize::MAX)).map(|row| row as u32).collect());
+            if selection.count == 0 {
+                return Ok(None);
+            }
+            reader.read(scan, *unit, columns.rows.as_deref(), schema, &mut buffers.scratch).map(Some)
+        });
+        match read {
+            Ok(batch) => columns.batch = batch,
+            Err(error) => {
+                stored.note(&error);
+                columns.damaged = true;
+            }
+        }
+        columns
+    }
+
+    /// Returns the first and the last time.
+    pub(crate) fn span(&self) -> (Time, Time) {
+        match self {
+            Unit::Frame(_, entry) => (entry.earliest, entry.latest),
+            Unit::Rows(_, scan, unit) => scan.span(*unit),
+        }
+    }
+
+    /// Returns the position of a row in the order of answers.
+    pub(crate) fn place(&self, row: u32, buffers: &mut WorkerBuffers) -> Option<Cursor> {
+        let Unit::Rows(_, scan, unit) = self else { return None };
+        scan.place(*unit, row, &mut buffers.scratch).ok()
+    }
+
+    /// Reads rows again, as columns. `wanted` are their positions within the unit, in order.
+    pub(crate) fn fetch_columns(
+        &self,
+        wanted: &[(u32, u32, usize)],
+        reader: &UnitReader,
+        schema: &[(&'static str, ColumnType)],
+        buffers: &mut WorkerBuffers,
+    ) -> FetchedColumns {
+        match self {
+            Unit::Frame(segment, entry) => {
+                let (mut table, mut numbers) = (ColumnTable::new(schema.iter().copied()), Vec::new());
+                fetch_from_frame(segment, entry, wanted, buffers, &mut |number, record| {
+                    push_record(&mut table, &record);
+                    numbers.push(number);
+                });
+                (table.into_batches(), numbers)
+            }
+            Unit::Rows(stored, scan, unit) => {
+                let rows: Vec<u32> = wanted.iter().map(|&(_, row, _)| row).collect();
+                match reader.read(scan, *unit, Some(&rows), schema, &mut buffers.scratch) {
+                    Ok(batch) => (vec![batch], wanted.iter().map(|&(.., number)| number).collect()),
+                    Err(error) => {
+                        stored.note(&error);
+                        Default::default()
+                    }
+                }
             }
         }
     }

@@ -2,19 +2,22 @@
 
 use std::{
     net::Shutdown,
+    sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 use tampu_bulk::control::{ControlCommand, command, list};
 use tampu_bus::{
     Participant,
     gateway::GatewayClient,
-    service::{CallError, Part, call},
+    service::{CallError, Limits, Part, Permission, call},
 };
 use tampu_event::ask;
 use tampu_types::{
+    TopicName,
     event::{AttributeConfig, Data, DataType, EventSample, Format, Value},
     gateway::{
         Kind,
@@ -113,6 +116,31 @@ fn a_client_answers_in_parts_refuses_and_hears_that_nobody_reads() {
     answer(&mut mount, 4, third, FLAG_LAST | FLAG_REFUSED, br#"{"error":"the drive is off"}"#);
     let end = ended(&mut panel);
     assert!(end.code == Code::Done && end.error.contains("the drive is off"), "{end:?}");
+
+    // Neither does another process that hangs hide the reason.
+    mount.send_json(Kind::Serve, 6, &serve("mount/brakes", None, Some(600_000))).unwrap();
+    next_of(&mut mount, Kind::Opened);
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let holder = held.clone();
+    let brakes = TopicName::new("mount/brakes").unwrap();
+    let hold = move |request| holder.lock().push(request);
+    let hanging = tampu_bus::service::serve(&native, &brakes, Permission::Everybody, &Limits::inline(), hold).unwrap();
+    let end = loop {
+        // The service that hangs appears on the bus after a moment.
+        let before = held.lock().len();
+        let mut body = Vec::new();
+        Ask { timeout_ms: 2000, all: true, service: "mount/brakes", question: b"{}" }.encode(&mut body);
+        panel.send(Kind::Ask, 0, 10, &body).unwrap();
+        let (number, ..) = passed(&next_of(&mut mount, Kind::Question));
+        answer(&mut mount, 6, number, FLAG_LAST | FLAG_REFUSED, br#"{"error":"the brakes are on"}"#);
+        let end = ended(&mut panel);
+        if held.lock().len() > before {
+            break end;
+        }
+    };
+    assert!(end.code == Code::Done && end.error.contains("the brakes are on"), "{end:?}");
+    drop(hanging);
+    held.lock().clear();
     panel.bye().unwrap();
 
     // Without an answer, for its time.

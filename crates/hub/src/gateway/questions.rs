@@ -76,6 +76,8 @@ fn answer(session: &Session, id: u32, parts: Parts, all: bool, may_have: impl Fn
     for part in parts {
         let part = match part {
             Ok(part) => part,
+            // Another process that hangs does not hide the reason of the one that refused.
+            Err(CallError::Unanswered(_)) if refused.is_some() && !answered => break,
             Err(why) => return end_of(&why),
         };
         if part.content.as_ref().is_ok_and(|content| !may_have(content)) {

@@ -1,7 +1,11 @@
 //! Names of a collector's services, with their requests and replies.
 
 use serde::{Deserialize, Serialize};
-use tampu_archive::{Grouping, PatternsWanted, Scanned, query::Query};
+use serde_json::{Map, Value};
+use tampu_archive::{
+    Grouping, PatternsWanted, Scanned,
+    query::{BadQuery, Query},
+};
 use tampu_types::{Incarnation, Time};
 
 /// The service that finds records: asked with a [`Query`].
@@ -18,6 +22,32 @@ pub(super) const ARCHIVE: &str = "log/archive";
 
 /// The service that reports whether the collector can keep records; the question is empty.
 pub(super) const KEEPS: &str = "log/keeps";
+
+/// Question to `log/query`: a query, and the member `columns` if the answer is to be in columns.
+pub(super) struct RecordsQuestion {
+    pub(super) query: Query,
+    /// Names of the columns, all if there are none.
+    pub(super) columns: Option<Vec<String>>,
+}
+
+impl RecordsQuestion {
+    pub(super) fn from_json(json: &[u8]) -> Result<RecordsQuestion, BadQuery> {
+        let bad = |why: serde_json::Error| BadQuery::Json(why.to_string());
+        if let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(json)
+            && let Some(columns) = members.remove("columns")
+        {
+            let query = serde_json::from_value(Value::Object(members)).map_err(bad)?;
+            return Ok(RecordsQuestion { query, columns: Some(serde_json::from_value(columns).map_err(bad)?) });
+        }
+        Ok(RecordsQuestion { query: Query::from_json(json)?, columns: None })
+    }
+
+    pub(super) fn in_columns(query: &Query, columns: &[String]) -> serde_json::Result<Value> {
+        let mut question = serde_json::to_value(query)?;
+        question["columns"] = columns.into();
+        Ok(question)
+    }
+}
 
 /// Question to `log/offsets`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

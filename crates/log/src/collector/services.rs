@@ -1,7 +1,8 @@
 //! Server of `log/query`, `log/stat`, `log/status`, `log/offsets` and `log/archive`.
 //!
-//! The reply of `log/query` has parts with a `LogBatch` of at most 1 MB each (or one larger record). Its last part is
-//! the [`End`](super::messages::End) as JSON. The other services reply with JSON.
+//! The reply of `log/query` has parts with a `LogBatch` of at most 1 MB each (or one larger record), or with messages of
+//! Arrow if the question names columns. Its last part is the [`End`](super::messages::End) as JSON. The other services
+//! reply with JSON.
 
 use std::{
     collections::HashSet,
@@ -20,11 +21,15 @@ use tampu_types::{
 
 use super::{
     error::CollectorError,
-    messages::{ARCHIVE, End, KEEPS, Keeps, Kept, KeptStream, OFFSETS, OffsetsQuestion, QUERY, STAT, STATUS, StatQuestion},
+    messages::{
+        ARCHIVE, End, KEEPS, Keeps, Kept, KeptStream, OFFSETS, OffsetsQuestion, QUERY, RecordsQuestion, STAT, STATUS,
+        StatQuestion,
+    },
     state::CollectorShared,
 };
 use tampu_archive::{
-    Stop, StreamOffset,
+    ArchiveError, Scanned, Stop, StreamOffset,
+    columns::{ColumnWriter, log_columns},
     query::Query,
     upkeep::{self, Told, Turn, Upkeep, archive_in},
 };
@@ -75,19 +80,39 @@ impl Services {
     }
 
     fn query(&self, request: &Request) {
-        let mut parts = Parts { request, builder: LogBatchBuilder::with_limit(PART_LENGTH), gone: false };
-        let searched = Query::from_json(request.question()).map_err(tampu_archive::ArchiveError::from).and_then(|query| {
-            let (stop, _watch) = Services::stop(request, query.asker);
-            self.shared.archive.search(&query, &stop, &mut |found| {
-                parts.push(found.record);
-                !parts.gone && !self.shared.stopping.load(Ordering::Relaxed)
-            })
-        });
-        parts.send();
+        let searched =
+            RecordsQuestion::from_json(request.question()).map_err(ArchiveError::from).and_then(|asked| match asked.columns {
+                None => self.records(request, &asked.query),
+                Some(columns) => self.columns(request, &asked.query, &columns),
+            });
         match searched {
             Ok(scanned) => drop(request.answer(&End { scanned })),
             Err(error) => request.refuse(error),
         }
+    }
+
+    fn records(&self, request: &Request, query: &Query) -> Result<Scanned, ArchiveError> {
+        let mut parts = Parts { request, builder: LogBatchBuilder::with_limit(PART_LENGTH), gone: false };
+        let (stop, _watch) = Services::stop(request, query.asker);
+        let searched = self.shared.archive.search(query, &stop, &mut |found| {
+            parts.push(found.record);
+            !parts.gone && !self.shared.stopping.load(Ordering::Relaxed)
+        });
+        parts.send();
+        searched
+    }
+
+    fn columns(&self, request: &Request, query: &Query, columns: &[String]) -> Result<Scanned, ArchiveError> {
+        let schema = log_columns(columns)?;
+        let (stop, _watch) = Services::stop(request, query.asker);
+        let mut writer = ColumnWriter::new(schema.clone(), PART_LENGTH);
+        let mut gone = !request.part(&writer.begin());
+        let scanned = self.shared.archive.columns(query, &schema, &stop, &mut |batch| {
+            gone |= !writer.batch(&batch, &mut |message| request.part(&message));
+            !gone && !self.shared.stopping.load(Ordering::Relaxed)
+        })?;
+        request.part(&ColumnWriter::end());
+        Ok(scanned)
     }
 
     fn stat(&self, request: &Request) {
