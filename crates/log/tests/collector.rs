@@ -361,7 +361,7 @@ fn questions_are_answered_whole() {
         [ColumnValue::Integer(record.time.0), texts[0], texts[1]].map(|value| format!("{value:?}"))
     };
     assert!(found.into_iter().eq(all.iter().map(expected)));
-    // Who wants no more gets no error.
+    // An asker that wants no more gets no error.
     let mut table = ColumnTable::new(log_columns(&[]).unwrap());
     let scanned = ask::columns(&asker, &Query::default(), wait, &mut table, &mut || false).unwrap();
     assert!(!scanned.complete);
