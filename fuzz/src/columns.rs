@@ -3,6 +3,8 @@
 
 #![allow(dead_code, unused_imports, missing_docs)]
 
+#[path = "../../crates/archive/src/columns/bad.rs"]
+mod bad;
 #[path = "../../crates/archive/src/columns/batch.rs"]
 mod batch;
 #[path = "../../crates/archive/src/columns/flat.rs"]

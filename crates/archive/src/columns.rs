@@ -15,23 +15,23 @@
 //! |-|-|
 //! | types of columns, and their values | `batch` |
 //! | columns that grow | `table` |
-//! | log records as rows; an answer made of them | `record`, `of_records` |
+//! | log records as rows | `record` |
 //! | columns of a Parquet file | `unit` |
 //! | tables of FlatBuffers | `flat` |
-//! | Arrow's messages | `write`, `read` |
+//! | Arrow's messages, and the error of bad ones | `write`, `read`, `bad` |
 
+mod bad;
 mod batch;
 mod flat;
-mod of_records;
 mod read;
 mod record;
 mod table;
 mod unit;
 mod write;
 
+pub use bad::BadColumns;
 pub use batch::{Column, ColumnBatch, ColumnData, ColumnSchema, ColumnType, ColumnValue, Names};
-pub(crate) use of_records::of_records;
-pub use read::{BadColumns, ColumnReader};
+pub use read::ColumnReader;
 pub use record::{LOG_COLUMNS, log_columns, push_record};
 pub use table::ColumnTable;
 pub(crate) use unit::UnitReader;

@@ -33,7 +33,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tampu_types::{BatchHeader, Incarnation, Time};
 
-use crate::query::Query;
+use crate::{
+    columns::{ColumnBatch, ColumnType},
+    query::Query,
+};
 
 mod backup_places;
 pub mod columns;
@@ -316,17 +319,14 @@ pub trait Archive: Send + Sync + 'static {
     /// or when `stop` is set.
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError>;
 
-    /// Calls `sink` with the matching records in columns, in the query's order. Ends as [`Archive::search`]. An archive that
-    /// has no columns makes them of records.
+    /// Calls `sink` with the matching records in columns of this schema, in the query's order. Ends as [`Archive::search`].
     fn columns(
         &self,
         query: &Query,
-        schema: &[(&'static str, columns::ColumnType)],
+        schema: &[(&'static str, ColumnType)],
         stop: &Stop,
-        sink: &mut dyn FnMut(columns::ColumnBatch) -> bool,
-    ) -> Result<Scanned, ArchiveError> {
-        columns::of_records(schema, sink, |push| self.search(query, stop, push))
-    }
+        sink: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<Scanned, ArchiveError>;
 
     /// Counts the matching records.
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError>;

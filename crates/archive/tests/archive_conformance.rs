@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tampu_archive::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
     Options, Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told,
+    columns::{ColumnBatch, ColumnType},
     query::{Cursor, Field, Query},
 };
 use tampu_types::{Incarnation, Level, LogRecord, RecordId, Time, log_batch::encode_records};
@@ -41,6 +42,16 @@ impl Archive for InParquet {
 
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError> {
         self.0.search(query, stop, sink)
+    }
+
+    fn columns(
+        &self,
+        query: &Query,
+        schema: &[(&'static str, ColumnType)],
+        stop: &Stop,
+        sink: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<Scanned, ArchiveError> {
+        self.0.columns(query, schema, stop, sink)
     }
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {

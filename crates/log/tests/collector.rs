@@ -448,6 +448,16 @@ impl Archive for Endless {
         Ok(Scanned::default())
     }
 
+    fn columns(
+        &self,
+        query: &Query,
+        schema: &[(&'static str, ColumnType)],
+        stop: &Stop,
+        sink: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<Scanned, ArchiveError> {
+        self.archive.columns(query, schema, stop, sink)
+    }
+
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         self.archive.count(query, by, stop)
     }

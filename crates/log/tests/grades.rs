@@ -15,7 +15,9 @@ use std::{
 
 use tampu_archive::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
-    Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told, query::Query,
+    Patterns, PatternsWanted, Scanned, Stop, StreamOffset, Told,
+    columns::{ColumnBatch, ColumnType},
+    query::Query,
 };
 use tampu_bus::{
     Participant, QosTable,
@@ -110,6 +112,16 @@ impl Archive for InMemory {
 
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError> {
         self.archive.search(query, stop, sink)
+    }
+
+    fn columns(
+        &self,
+        _: &Query,
+        _: &[(&'static str, ColumnType)],
+        _: &Stop,
+        _: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<Scanned, ArchiveError> {
+        unreachable!("nobody asks for columns")
     }
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {

@@ -7,7 +7,7 @@
 //! ```
 //! The writer gives each member 8 bytes, so that all are aligned.
 
-use super::read::BadColumns;
+use super::bad::BadColumns;
 
 /// Member of a table that is written.
 #[derive(Clone, Copy)]

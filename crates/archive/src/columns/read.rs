@@ -4,6 +4,7 @@
 //! columns expect. Columns that the table does not have are skipped, so a later hub may send more.
 
 use super::{
+    bad::BadColumns,
     batch::{ColumnType, Names},
     flat::Table,
     table::{Borrowed, ColumnTable},
@@ -11,11 +12,6 @@ use super::{
         BATCH, CODE, CONTINUATION, DICTIONARY, DOUBLE, FLOAT, INT, LIST, LONG, NANOSECOND, SCHEMA, TIMESTAMP, UTF8, VERSION,
     },
 };
-
-/// Error of a message that is not understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the columns cannot be read: {0}")]
-pub struct BadColumns(pub(super) &'static str);
 
 /// Dictionary of the stream.
 struct Dictionary {
