@@ -7,7 +7,7 @@
 //! A unit whose rows follow each other in the answer goes from its pages into a batch, without a record of each row.
 //! Rows of units that overlap in time, and records that are not in Parquet files yet, are put in order row by row.
 //! Names that repeat, such as those of processes, are codes of a dictionary all the way. The format of the messages is
-//! `spec/columns.md`.
+//! `spec/wire/columns.md`.
 //!
 //! The `arrow` crates were rejected: this needs two of their 300 messages, and they bring 20 crates.
 //!

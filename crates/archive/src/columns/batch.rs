@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
-    /// UTF-8 text.
+    /// A text in UTF-8.
     Text,
     /// A text that many rows share: a code of a dictionary.
     Name,
@@ -25,13 +25,13 @@ pub type ColumnSchema = [(&'static str, ColumnType)];
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ColumnValue<'a> {
-    /// No value.
+    /// The row has no value.
     Missing,
     /// A text or a name.
     Text(&'a str),
     /// An integer, or nanoseconds of a time.
     Integer(i64),
-    /// A number.
+    /// A floating point number.
     Number(f64),
     /// A row of numbers.
     Numbers(&'a [f64]),
@@ -49,7 +49,7 @@ impl<'a> ColumnValue<'a> {
 pub struct Names {
     /// End of each text, behind a first 0.
     pub ends: Vec<i32>,
-    /// All texts.
+    /// All texts, one behind the other.
     pub bytes: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ pub enum ColumnData {
     Names(Vec<i32>, Arc<Names>),
     /// Integers, or nanoseconds.
     Integers(Vec<i64>),
-    /// Numbers.
+    /// Floating point numbers.
     Numbers(Vec<f64>),
     /// The end of each row of numbers behind a first 0, and the numbers.
     Rows(Vec<i32>, Vec<f64>),

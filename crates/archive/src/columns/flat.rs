@@ -12,7 +12,7 @@ use super::bad::BadColumns;
 /// Member of a table that is written.
 #[derive(Clone, Copy)]
 pub(super) enum Member {
-    /// The default.
+    /// The member has its default.
     Absent,
     Byte(u8),
     Short(i16),
