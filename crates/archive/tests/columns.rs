@@ -93,7 +93,9 @@ fn archive(dir: &std::path::Path) -> LocalArchive {
         }
         flush(&archive);
     };
-    let compact = || drop(archive.compact(&Stop::default(), &mut |_| {}).unwrap());
+    let compact = || {
+        archive.compact(&Stop::default(), &mut |_| {}).unwrap();
+    };
     send(1, (0..9_000).step_by(2).map(|number| record(life(1), 0, number)).collect());
     compact();
     send(3, (1..9_000).step_by(2).map(|number| record(life(3), 0, number)).collect());
