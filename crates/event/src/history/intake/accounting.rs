@@ -2,6 +2,7 @@
 
 use std::{mem::ManuallyDrop, sync::Arc, time::Duration};
 
+use parking_lot::RwLock;
 use tampu_archive::{Options, TableArchive};
 use tampu_bus::{
     Participant, QosTable,
@@ -50,9 +51,10 @@ impl Scene {
         let (net, dir) = (MemoryNet::new(1), tempfile::tempdir().unwrap());
         let archive = TableArchive::open(dir.path(), &SCHEMA, Options::new(Domain::new("test").unwrap())).unwrap();
         let all = || vec![AttributePattern::new("*").unwrap()];
-        let (settings, queue) = (HistorySettings { keep: all(), ..HistorySettings::default() }, Arc::new(EventQueue::default()));
+        let settings = Arc::new(RwLock::new(HistorySettings { keep: all(), ..HistorySettings::default() }));
+        let queue = Arc::new(EventQueue::default());
         let participant = join(&net, "hub");
-        let mut intake = EventIntake::new(&settings, Arc::new(archive), queue.clone(), access, participant.clone());
+        let mut intake = EventIntake::new(settings, Arc::new(archive), queue.clone(), access, participant.clone());
         let client = Client::start(participant, ClientSettings { workers: Workers::Caller, ..Default::default() }).unwrap();
         let subscription = client.subscribe(SubscribeOptions::of(all()).kinds(Kinds(u32::MAX)), move |event| intake.take(event));
         Scene { net, queue, client: ManuallyDrop::new(client), _subscription: ManuallyDrop::new(subscription), _dir: dir }
