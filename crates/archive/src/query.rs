@@ -141,6 +141,9 @@ pub enum BadQuery {
         /// Names of the columns.
         known: String,
     },
+    /// A column stands twice in the question.
+    #[error("the column '{0}' is asked for twice")]
+    ColumnTwice(String),
 }
 
 impl Query {

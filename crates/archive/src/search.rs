@@ -31,6 +31,8 @@ pub(crate) mod units;
 
 /// Records returned at a time. Their units are read again, so a small number would read each unit often.
 const CHUNK: usize = 8192;
+/// Units whose rows are read at once for an answer in columns.
+const UNITS_HELD: usize = 4;
 /// Most units examined together. A search begins with a few, which is enough for the newest records.
 const TOGETHER: usize = 32;
 
@@ -368,12 +370,13 @@ impl Search<'_> {
         let is_clear = |(place, unit): (usize, &Unit)| {
             let Unit::Rows(_, scan, number) = unit else { return false };
             let (earliest, latest) = scan.span(*number);
-            let before_next = match units.get(place + 1) {
-                // The rows of a group are in order, also those of one time.
-                Some(Unit::Rows(_, next, behind)) if Arc::ptr_eq(scan, next) && *behind == number + 1 => true,
-                Some(next) => latest < next.span().0,
-                None => next_key.is_none_or(|next| latest < next),
-            };
+            let behind = &units[place + 1..];
+            // The rows of a group are in order, also those of one time. Others may have rows of its last time.
+            let is_of_group = |unit: &&Unit| matches!(unit, Unit::Rows(_, other, _) if Arc::ptr_eq(scan, other));
+            let goes_on =
+                matches!(behind.first(), Some(Unit::Rows(_, other, next)) if Arc::ptr_eq(scan, other) && *next == number + 1);
+            let other = behind.iter().find(|unit| !(goes_on && is_of_group(unit))).map(|unit| unit.span().0).or(next_key);
+            let before_next = other.is_none_or(|other| latest < other) && next_key.is_none_or(|next| latest < next);
             before_next && self.query.after.is_none_or(|after| after.time < earliest)
         };
         units.iter().enumerate().take_while(|place| is_clear(*place)).count()
@@ -381,6 +384,26 @@ impl Search<'_> {
 
     /// Gives out the matching rows of these units, one unit after the other; `false` when the search is over.
     fn give_units(
+        &mut self,
+        units: Vec<Unit>,
+        schema: &[(&'static str, ColumnType)],
+        stop: &Stop,
+        sink: &mut dyn FnMut(ColumnBatch) -> bool,
+    ) -> Result<bool, ArchiveError> {
+        let mut units = units.into_iter();
+        loop {
+            // A few at a time: their rows are held until they are sent.
+            let some: Vec<Unit> = units.by_ref().take(UNITS_HELD).collect();
+            if some.is_empty() {
+                return Ok(true);
+            }
+            if !self.give_some(some, schema, stop, sink)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn give_some(
         &mut self,
         units: Vec<Unit>,
         schema: &[(&'static str, ColumnType)],

@@ -145,6 +145,39 @@ fn columns_are_those_of_the_records() {
     }
 }
 
+/// A unit of one file ends within the records of a time, at which another file begins.
+#[test]
+fn records_of_one_time_stay_in_order() {
+    let dir = dir();
+    let archive = LocalArchive::open(dir.path(), Options { compact: true, share: 1.0, ..options() }).unwrap();
+    // Of one time, the other file's records come first.
+    for (process, begin) in [(3, 0), (1, 2)] {
+        let at = |number: u64| Time((begin + (number / 3_000) as i64) * SECOND);
+        let all: Vec<LogRecord> =
+            (0..20_000).map(|number| LogRecord { time: at(number), ..record(life(process), 0, number) }).collect();
+        for (part, records) in all.chunks(500).enumerate() {
+            append(&archive, life(process), process, part as u64, records).unwrap();
+        }
+        flush(&archive);
+        archive.compact(&Stop::default(), &mut |_| {}).unwrap();
+    }
+    let schema = log_columns(&["id".to_owned(), "time".to_owned()]).unwrap();
+    let expected = records(&archive, &Query::default(), &schema);
+    assert_eq!(expected.len(), 40_000);
+    for page in [3_500, 8_192, 50_000] {
+        let found = in_pages(&archive, &Query::default(), &schema, page);
+        assert_eq!(found.len(), expected.len(), "pages of {page}");
+        assert!(found == expected, "pages of {page}");
+    }
+}
+
+#[test]
+fn a_column_is_not_asked_for_twice() {
+    let twice = |names: &[&str]| log_columns(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    assert_eq!(twice(&["time", "message", "time"]).unwrap_err().to_string(), "the column 'time' is asked for twice");
+    assert!(twice(&["data"; 100_000]).is_err());
+}
+
 #[test]
 fn pages_continue_where_the_one_before_ends() {
     let dir = dir();

@@ -170,11 +170,16 @@ impl RunDir {
         Some(format!("the run-time directory is {path}: {}; set TAMPU_RUN_DIR to a directory on a tmpfs", self.origin))
     }
 
+    /// Returns the domain's directory, which may be missing, or another user's.
+    pub(crate) fn unchecked(&self, domain: &Domain) -> DomainDir {
+        DomainDir { path: self.root.join(domain_chunk(domain)) }
+    }
+
     /// Creates the domain's directory if it is missing, and checks that no other user can access it.
     pub fn domain(&self, domain: &Domain) -> Result<DomainDir, RunDirError> {
         create_private(&self.root, true)?;
         check_ours(&self.root, 0o022, "can be written by others")?;
-        let path = self.root.join(domain_chunk(domain));
+        let path = self.unchecked(domain).path;
         create_private(&path, false)?;
         check_ours(&path, 0o077, "can be entered by others")?;
         for inner in ["peers", "shm"] {

@@ -45,6 +45,9 @@ pub fn log_columns(names: &[String]) -> Result<Vec<(&'static str, ColumnType)>, 
     if names.is_empty() {
         return Ok(LOG_COLUMNS.to_vec());
     }
+    if let Some((_, name)) = names.iter().take(LOG_COLUMNS.len() + 1).enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        return Err(BadQuery::ColumnTwice(name.clone()));
+    }
     let find = |name: &String| {
         let known = LOG_COLUMNS.iter().find(|(known, _)| known == name).copied();
         known.ok_or_else(|| BadQuery::Column {

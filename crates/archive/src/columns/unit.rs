@@ -161,7 +161,7 @@ impl Source<'_> {
             Stored::Texts(pages) => return self.names_of_pages(column, &pages),
             Stored::Numbers(_) => return Err(Corrupt("a text column holds numbers").into()),
         };
-        let texts = texts_of(&dictionary)?;
+        let texts = some_texts_of(&dictionary)?;
         let empty = texts.iter().position(<[u8]>::is_empty).map_or(u32::MAX, |code| code as u32);
         if empty == 0 && texts.len() == 1 {
             return Ok(Values::missing(rows));
@@ -227,7 +227,7 @@ impl Source<'_> {
         };
         match self.stored(column)? {
             Stored::Codes(codes, dictionary) => {
-                let texts = texts_of(&dictionary)?;
+                let texts = some_texts_of(&dictionary)?;
                 if texts.len() == 1 && texts.get(0).is_empty() && !keeps_empty {
                     return Ok(Values::missing(rows));
                 }
@@ -285,6 +285,12 @@ impl Source<'_> {
         }
         Ok(Values { data: ColumnData::Texts(ends, bytes), ..lives })
     }
+}
+
+/// Returns the texts of a dictionary that rows have codes of.
+fn some_texts_of(dictionary: &Dictionary) -> Result<&Texts, Corrupt> {
+    let texts = texts_of(dictionary)?;
+    if texts.len() == 0 { Err(Corrupt("a dictionary is empty")) } else { Ok(texts) }
 }
 
 fn texts_of(dictionary: &Dictionary) -> Result<&Texts, Corrupt> {

@@ -29,6 +29,8 @@ use crate::{TLS_LOCATOR_PREFIX, silence::Delivery, traffic::Counted};
 
 /// Time limit of an orderly close. A peer that reads nothing must not hold its closing up.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same, at a link that was cut.
+const CLOSE_CUT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A connection over TLS.
 ///
@@ -136,7 +138,7 @@ impl LinkUnicastTrait for TlsLink {
             writer.flush().await?;
             Ok(length)
         };
-        let length = written.await.map_err(|why| self.failed("writing", &why))?;
+        let length = self.uncut(written).await.map_err(|why| self.failed("writing", &why))?;
         self.traffic.sent(length);
         Ok(length)
     }
@@ -148,7 +150,7 @@ impl LinkUnicastTrait for TlsLink {
             writer.write_all(buffer).await?;
             writer.flush().await
         };
-        written.await.map_err(|why| self.failed("writing", &why))?;
+        self.uncut(written).await.map_err(|why| self.failed("writing", &why))?;
         self.traffic.sent(buffer.len());
         Ok(())
     }
@@ -168,7 +170,9 @@ impl LinkUnicastTrait for TlsLink {
     }
 
     async fn close(&self) -> ZResult<()> {
-        let closed = timeout(CLOSE_TIMEOUT, async { self.writer.lock().await.shutdown().await }).await;
+        // Nobody waits for the farewell at a link that is silent.
+        let patience = if self.cut.is_cancelled() { CLOSE_CUT_TIMEOUT } else { CLOSE_TIMEOUT };
+        let closed = timeout(patience, async { self.writer.lock().await.shutdown().await }).await;
         match closed {
             Ok(Err(why)) if why.kind() != io::ErrorKind::NotConnected => Err(self.failed("closing", &why)),
             _ => Ok(()),

@@ -38,6 +38,9 @@ use tampu_archive::{
 const STATUSES: usize = 32;
 const UPKEEPS: usize = 4;
 
+/// Length of an answer in columns after which it ends before its time, in bytes: far below what one answer may have.
+const COLUMNS_BYTES: usize = 256 << 20;
+
 pub(super) struct Services {
     shared: Arc<CollectorShared>,
     turn: Turn,
@@ -106,10 +109,14 @@ impl Services {
         let schema = log_columns(columns)?;
         let (stop, _watch) = Services::stop(request, query.asker);
         let mut writer = ColumnWriter::new(schema.clone(), PART_LENGTH);
-        let mut gone = !request.part(&writer.begin());
+        let (mut gone, mut sent) = (!request.part(&writer.begin()), 0);
         let scanned = self.shared.archive.columns(query, &schema, &stop, &mut |batch| {
-            gone |= !writer.batch(&batch, &mut |message| request.part(&message));
-            !gone && !self.shared.stopping.load(Ordering::Relaxed)
+            gone |= !writer.batch(&batch, &mut |message| {
+                sent += message.len();
+                request.part(&message)
+            });
+            // The asker goes on behind the last row.
+            sent < COLUMNS_BYTES && !gone && !self.shared.stopping.load(Ordering::Relaxed)
         })?;
         request.part(&ColumnWriter::end());
         Ok(scanned)
