@@ -21,37 +21,48 @@ export TAMPU_LOGIN_BIN
 logs=$(mktemp -d)
 # In seconds, several times what the longest test takes; `scripts/test-python.sh` may have to build.
 limit=900
-passed=0 failed=()
 # The optimised build would take both cores for minutes. At the lowest priority it fits beside tests that mostly wait.
-nice -n 19 scripts/build-optimised.sh --quiet >"$logs/optimised" 2>&1 &
+nice -n 19 scripts/build-optimised.sh --quiet >"$logs/optimised.build" 2>&1 &
 optimised=$!
 
 # Runs one test: a line when it passed, and the end of its output when it failed.
 # One that hangs is ended like by Ctrl-C, so that Python prints the line it stood at and cleans up.
 one() {
   local log=$logs/${1##*/} began=$SECONDS
-  if timeout --signal=INT --kill-after=60 "$limit" "$1" >"$log" 2>&1; then
-    passed=$((passed + 1))
+  # What bash starts beside itself ignores Ctrl-C otherwise, and so would all programs of the test.
+  if timeout --signal=INT --kill-after=60 "$limit" env --default-signal=INT,QUIT "$1" >"$log" 2>&1; then
+    echo "$1" >>"$logs/passed.list"
     echo "ok $1 ($((SECONDS - began)) s)"
   else
     [ $((SECONDS - began)) -lt "$limit" ] || echo "it hung: ended after $limit s" >>"$log"
-    failed+=("$1")
-    echo "FAILED $1 ($((SECONDS - began)) s), its last lines:"
-    tail -n 40 "$log" | cut -c 1-300
+    echo "$1" >>"$logs/failed.list"
+    printf '%s\n' "FAILED $1 ($((SECONDS - began)) s), its last lines:" "$(tail -n 40 "$log" | cut -c 1-300)"
   fi
 }
 
+# Two tests at a time. Those of other languages and of the console share what Maven and npm build, so they are one after the other.
+builders=() others=()
 for test in tests/peers/* tests/attacks/*; do
   [ -f "$test" ] && [ -x "$test" ] && [ "$test" != tests/peers/call_instructions ] || continue
-  one "$test"
+  case $test in
+    *java* | *cxx* | *python* | *typescript* | */conformance.py | */console_* | */bulk_c.py | */event_c.py) builders+=("$test") ;;
+    *) others+=("$test") ;;
+  esac
 done
+touch "$logs/passed.list" "$logs/failed.list"
+for test in "${builders[@]}"; do one "$test"; done &
+languages=$!
+for test in "${others[@]}"; do one "$test"; done
+wait "$languages"
 echo "== Python"
 one scripts/test-python.sh
 echo "== what needs the optimised build"
-wait "$optimised" || cat "$logs/optimised"
+wait "$optimised" || cat "$logs/optimised.build"
 one tests/peers/call_instructions
 one scripts/bench-smoke.py
 
+mapfile -t failed <"$logs/failed.list"
+passed=$(wc -l <"$logs/passed.list")
 for test in "${failed[@]}"; do
   echo "failed: $test"
   tail -n 12 "$logs/${test##*/}" | cut -c 1-300
