@@ -40,12 +40,13 @@ one() {
   fi
 }
 
-# Two tests at a time. Those of other languages and of the console share what Maven and npm build, so they are one after the other.
+# Two tests at a time. Those of other languages share what Maven and npm build, so they are one after the other; so do those of
+# the console.
 builders=() others=()
 for test in tests/peers/* tests/attacks/*; do
   [ -f "$test" ] && [ -x "$test" ] && [ "$test" != tests/peers/call_instructions ] || continue
   case $test in
-    *java* | *cxx* | *python* | *typescript* | */conformance.py | */console_* | */bulk_c.py | */event_c.py) builders+=("$test") ;;
+    *java* | *cxx* | *python* | *typescript* | */conformance.py | */bulk_c.py | */event_c.py) builders+=("$test") ;;
     *) others+=("$test") ;;
   esac
 done
