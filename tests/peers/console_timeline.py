@@ -284,11 +284,15 @@ def permalink(browser, site, view):
     expect(other.get_by_label("Records", exact=True)).to_have_value("--min-level Info")
     other.close()
 
+    # The snapshot has what is in sight.
+    expect(view.lane("Log").locator("path.bar").first).to_be_attached(timeout=30000)
+    expect(view.lane("Transfers").locator("a.box").first).to_be_visible(timeout=60000)
     page.get_by_role("button", name="Snapshot into an entry").click()
     page.wait_for_url(re.compile(r"/book\?book=Shift\+log&entry=new&"))
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
     text = query["text"][0]
-    check("the text has the link and the values", "/timeline?from=" in text and f"| {WIND} | " in text and "Records: " in text and "Transfers:" in text)
+    parts = ["/timeline?from=", f"| {WIND} | ", "Records: ", "Transfers:"]
+    check(f"the text has the link and the values: {text if any(part not in text for part in parts) else ''}", all(part in text for part in parts))
     check("the entry has the attributes as links", [link.split("@")[0] for link in query["link"][0].split("\n")] == [f"event:{WIND}", f"event:{STATE}"])
 
 
