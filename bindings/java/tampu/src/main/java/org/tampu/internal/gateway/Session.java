@@ -72,7 +72,7 @@ public final class Session implements AutoCloseable {
     private long heardAt;
     private long unackedIn;
     private Link link;
-    /** Whether a frame could not be written to the connection. */
+    /** True after a frame could not be written to the connection. */
     private boolean isBroken;
     private String session;
     private Map<String, Object> welcome = Map.of();
