@@ -50,9 +50,10 @@ def enter(browser, site, login, **options):
 
 
 def login_here(page, login):
-    page.get_by_label("Login").fill(login)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in", exact=True).click()
+    form = page.locator("form.here")
+    form.get_by_label("Login").fill(login)
+    form.get_by_label("Password").fill(PASSWORD)
+    form.get_by_role("button", name="Log in", exact=True).click()
 
 
 def shown_of(place, entry):

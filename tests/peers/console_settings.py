@@ -88,6 +88,13 @@ def users(console):
     max_ = lambda: next((user for user in read(console, "users") if user["login"] == "max"), None)
     check("the hub locks the user out", max_()["inactive"])
     page.get_by_label("Locked out: max").uncheck()
+    said(console)
+    refusal = {"type": "refused", "status": 409, "detail": "the last administrator stays"}
+    page.route("**/api/v1/users/max", lambda route: route.fulfill(status=409, content_type="application/problem+json", body=json.dumps(refusal)))
+    page.get_by_label("Administrator: max").click()
+    expect(page.get_by_role("alert").filter(has_text="the last administrator stays")).to_be_visible(timeout=30000)
+    expect(page.get_by_label("Administrator: max")).not_to_be_checked()
+    page.unroute("**/api/v1/users/max")
     page.get_by_label("Find").fill("nobody")
     expect(page.get_by_text("No user matches.")).to_be_visible()
     page.get_by_label("Find").fill("max")

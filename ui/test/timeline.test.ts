@@ -8,7 +8,8 @@ import { alarmsOf, boxesOf, clustersOf, kindOf, logPaths, plotOf, segmentsOf, va
 import { allowed, place, SHORTEST, spanOf, timeAt, zoomed } from "../src/timeline/range";
 import { countsAt, readoutOf, statisticsOf } from "../src/timeline/readout";
 import { parametersOf, shownOf } from "../src/timeline/shown";
-import { plain, summaryOf } from "../src/timeline/summary";
+import { plain } from "../src/lib/markdown";
+import { summaryOf } from "../src/timeline/summary";
 import { ticks } from "../src/timeline/ticks";
 
 const AT = timeOf("2026-11-29T16:00:00Z", 0n, "utc") as Nanos;

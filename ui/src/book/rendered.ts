@@ -1,4 +1,5 @@
-/** Shows a text that the hub has rendered. The browser removes again what could run. */
+/** Shows a text that the hub has rendered. What could run is removed again here: by the browser if it can do that. */
+import { htmlTree, type Piece } from "./html-tree";
 import type { Attachment } from "./types";
 
 type Sanitize = { sanitizer: object };
@@ -51,10 +52,20 @@ function place(root: ParentNode, files: readonly Attachment[], at: (nth: number)
   }
 }
 
-/**
- * Shows a rendered text; `at` gives the address of a file by its place. For a browser that neither cleans HTML nor may
- * take it as it is, the source of the text stands in its place.
- */
+/** Makes the nodes of a tree. */
+function nodesOf(pieces: readonly Piece[], made: Document): Node[] {
+  return pieces.map((piece) => {
+    if (typeof piece === "string") {
+      return made.createTextNode(piece);
+    }
+    const element = made.createElement(piece.tag);
+    piece.attributes.forEach(([name, value]) => element.setAttribute(name, value));
+    element.append(...nodesOf(piece.children, made));
+    return element;
+  });
+}
+
+/** Shows a rendered text; `at` gives the address of a file by its place. A text that was not rendered is shown as it was written. */
 export function rendered(html: string | null | undefined, source: string, files: readonly Attachment[], at: (nth: number) => string | undefined): (node: HTMLElement) => void {
   return (node) => {
     const to = node as Safe;
@@ -67,8 +78,9 @@ export function rendered(html: string | null | undefined, source: string, files:
     } else if (html && to.setHTML) {
       to.setHTML(html, { sanitizer: {} });
       place(node, files, at);
-    } else if (html && !("trustedTypes" in window)) {
-      const made = new DOMParser().parseFromString(html, "text/html");
+    } else if (html) {
+      const made = document.implementation.createHTMLDocument("");
+      made.body.append(...nodesOf(htmlTree(html), made));
       place(made, files, at);
       node.replaceChildren(...[...made.body.childNodes].map((child) => document.importNode(child, true)));
     } else {

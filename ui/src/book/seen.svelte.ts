@@ -1,32 +1,27 @@
 /** Entries that this browser has shown. The marks are its own; the hub does not know them. */
 import type { Entry } from "./api";
+import { isUnread, withAllRead, withRead, type Marks } from "./seen-marks";
 
 const NAME = "tampu.book.seen";
-/** Entries that are remembered one by one. */
-const MOST = 2000;
 
-interface Kept {
-  /** Entries that were changed before are read: those of the first visit. */
-  since: string;
-  read: Record<string, number>;
-}
+/** The present. The times of entries may be whole seconds. */
+const present = (): string => `${new Date(Date.now() - 1000).toISOString().slice(0, 19)}Z`;
 
-function kept(): Kept {
+function kept(): Marks {
   try {
-    const found = JSON.parse(localStorage.getItem(NAME) ?? "null") as Kept | null;
+    const found = JSON.parse(localStorage.getItem(NAME) ?? "null") as Marks | null;
     if (found) {
       return found;
     }
   } catch {
     // A browser may keep nothing for this page, or something else.
   }
-  // The times of entries may be whole seconds.
-  const first = { since: `${new Date(Date.now() - 1000).toISOString().slice(0, 19)}Z`, read: {} };
+  const first = { since: present(), read: {} };
   keep(first);
   return first;
 }
 
-function keep(marks: Kept): void {
+function keep(marks: Marks): void {
   try {
     localStorage.setItem(NAME, JSON.stringify(marks));
   } catch {
@@ -35,20 +30,25 @@ function keep(marks: Kept): void {
 }
 
 class Seen {
-  private kept = $state.raw<Kept>(kept());
+  private kept = $state.raw<Marks>(kept());
 
-  isUnread({ book, id, revision, changed }: Entry): boolean {
-    return changed > this.kept.since && (this.kept.read[`${book}/${id}`] ?? -1) < revision;
+  isUnread(entry: Entry): boolean {
+    return isUnread(this.kept, entry);
   }
 
+  /** Marks these entries. */
   all(entries: readonly Entry[]): void {
-    const read = { ...this.kept.read };
-    for (const { book, id, revision } of entries) {
-      read[`${book}/${id}`] = Math.max(revision, read[`${book}/${id}`] ?? -1);
-    }
-    const list = Object.entries(read);
-    this.kept = { since: this.kept.since, read: Object.fromEntries(list.slice(-MOST)) };
-    keep(this.kept);
+    this.set(withRead(this.kept, entries));
+  }
+
+  /** Marks all entries of a logbook, or of all for an empty name; `shown` are those in sight, which may be newer than the clock here. */
+  whole(book: string, shown: readonly Entry[]): void {
+    this.set(withRead(withAllRead(this.kept, book, present()), shown));
+  }
+
+  private set(marks: Marks): void {
+    this.kept = marks;
+    keep(marks);
   }
 }
 

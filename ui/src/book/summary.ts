@@ -1,5 +1,7 @@
 /** A draft of the summary of a shift, from all services that the caller may read. */
 
+import { plain } from "../lib/markdown";
+
 /** One range of the timeline, as the API returns it. */
 export interface Shift {
   since: string;
@@ -9,9 +11,6 @@ export interface Shift {
   entries: { book: string; id: number; by: string; title: string }[];
   missing: { lane: string; why: string }[];
 }
-
-/** Texts of others must not become markup. */
-export const plain = (text: string): string => text.replace(/[\u0000-\u001f]+/g, " ").replace(/[\\`*_[\]<>#|!&]/g, "\\$&");
 
 /** Writes the summary in Markdown. */
 export function summaryText({ since, until, log, transfers, entries, missing }: Shift): string {

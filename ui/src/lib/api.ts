@@ -27,6 +27,12 @@ export type Caller = Schemas["Whoami"];
 export type Capabilities = Schemas["Capabilities"];
 
 let form: string | undefined;
+let unauthenticated: () => void = () => undefined;
+
+/** Has a function called when the hub no longer knows the caller, as after the end of a session. */
+export function onUnauthenticated(act: () => void): void {
+  unauthenticated = act;
+}
 
 async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", ...more };
@@ -40,6 +46,10 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
   const init = { method, headers, ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }), ...(signal ? { signal } : {}) };
   const response = await fetch(new URL(`api/v1/${path}`, BASE), init);
   if (!response.ok) {
+    // A wrong password is no end of a session.
+    if (response.status === 401 && path !== "login") {
+      unauthenticated();
+    }
     const said = (await response.json().catch(() => ({}))) as { type?: string; detail?: string; way_out?: string; place?: string; removes?: RemovedData[] };
     throw new Problem(response.status, said.type ?? "", said.detail ?? `${response.status} ${response.statusText}`, said.way_out ?? "", said.place, said.removes);
   }
@@ -58,9 +68,12 @@ export async function read<T>(path: string, parameters: Record<string, string | 
   return (await (await request("GET", query === "" ? path : `${path}?${query}`, undefined, signal)).json()) as T;
 }
 
+/** As a revision: the thing must not be there yet. */
+export const ABSENT = "absent";
+
 /** Sends a change, or a file. `revision` is that of the thing which was read: without it any is changed. */
 export async function send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, revision?: string, signal?: AbortSignal): Promise<T> {
-  const response = await request(method, path, body, signal, revision === undefined ? {} : { "If-Match": revision });
+  const response = await request(method, path, body, signal, revision === undefined ? {} : revision === ABSENT ? { "If-None-Match": "*" } : { "If-Match": revision });
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 

@@ -20,31 +20,39 @@ class Connection {
   session: Session | undefined;
   private pause = PAUSES.first;
   private wanted = false;
+  /** Counts attempts: words of an earlier session say nothing about the present one. */
+  private attempt = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Connects, and stays connected until the hub refuses the caller. */
+  /** Connects anew, and stays connected until the hub refuses the caller. */
   open(): void {
+    this.close();
     this.wanted = true;
-    clearTimeout(this.timer);
     void this.connect();
   }
 
   close(): void {
     this.wanted = false;
+    this.attempt++;
     clearTimeout(this.timer);
     this.session?.close();
     this.session = undefined;
   }
 
   private async connect(): Promise<void> {
+    const mine = ++this.attempt;
     this.state = "connecting";
     const url = new URL("api/v1/gateway", BASE).href;
     try {
       const session = await Session.connect(url, {
         source: "console",
-        onConnection: (state, why) => this.changed(state, why),
-        onEnd: (end) => this.ended(end),
+        onConnection: (state, why) => mine === this.attempt && this.changed(state, why),
+        onEnd: (end) => mine === this.attempt && this.ended(end),
       });
+      if (mine !== this.attempt) {
+        session.close();
+        return;
+      }
       this.session = session;
       this.pause = PAUSES.first;
       ({ domain: this.domain, hub: this.release } = session.welcome);

@@ -1,4 +1,5 @@
 /** A snapshot of the timeline in Markdown, for an entry of the logbook. Texts of others can be no markup there. */
+import { plain } from "../lib/markdown";
 import { timeText, type Nanos } from "../lib/time";
 import { bytesText } from "../site/site";
 import { oneLine } from "../log/display";
@@ -10,11 +11,6 @@ import { TEXT } from "./text";
 
 /** Transfers, entries and alarms that are named. */
 const MOST = 10;
-
-/** One line in which no sign is markup. */
-export function plain(text: string): string {
-  return oneLine(text, 200).replace(/[\\`*_{}[\]<>()#+!|~&$-]/g, "\\$&");
-}
 
 /** A text in a code span, whatever signs it has. */
 function code(text: string): string {
