@@ -23,9 +23,9 @@ class Tests:
         self.path = [directory, *javas.ours("tampu")]
         javas.compile(directory, [javas.ROOT / "tests" / "peers" / "java" / "Remote.java"], self.path)
 
-    def start(self, place, *arguments, gateway=False, **options):
-        """Starts Remote.java; with `gateway` it logs as on a host without a node."""
-        environment = dict(place.environment)
+    def start(self, place, *arguments, gateway=False, more=(), **options):
+        """Starts Remote.java; with `gateway` it logs as on a host without a node. `more` is its further environment."""
+        environment = {**place.environment, **dict(more)}
         if gateway:
             environment["TAMPU_GATEWAY"] = os.path.join(place.directory, "run", place.environment["TAMPU_DOMAIN"], "gateway.sock")
         command = javas.command(self.path, "Remote", *map(str, arguments))
@@ -213,6 +213,32 @@ class Tests:
                    for datum in record["data"] if datum["name"] == "lost")
         check("the loss is told", lost == int(said[1]))
 
+    def far(self):
+        """Log records by TLS, to a hub whose certificate the domain's own authority has signed."""
+        place = Place("javafar")
+        try:
+            place.run("cert", "init", "--data", place.data, "--name", "127.0.0.1")
+            certificates = os.path.join(place.data, place.environment["TAMPU_DOMAIN"], "cert")
+            token = "0123456789abcdef0123456789abcdef"
+            files = {
+                "tokens": f"java {token}\n",
+                "policy.toml": '[[allow]]\nwho = "token:java"\nmay = ["write"]\nwhat = "**"\n',
+                "tampu.toml": f'[network]\ncertificates = "{certificates}"\n[access]\npolicy = "{place.directory}/policy.toml"\n'
+                f'[gateway]\nlisten = "127.0.0.1:0"\ntokens = "{place.directory}/tokens"\n',
+            }
+            for name, content in files.items():
+                pathlib.Path(place.directory, name).write_text(content)
+                os.chmod(os.path.join(place.directory, name), 0o600)
+            place.up("--config", os.path.join(place.directory, "tampu.toml"))
+            found = lambda: [record for record in place.records("*") if "serves other hosts" in record["message"]]
+            until("the gateway serves other hosts", found)
+            address = next(datum["value"] for datum in found()[0]["data"] if datum["name"] == "address")
+            more = {"TAMPU_GATEWAY": address, "TAMPU_GATEWAY_TOKEN": token, "TAMPU_CERTIFICATES": certificates}
+            check("Java trusts the domain's authority", self.end(self.start(place, "log", "far/tls", 100, more=more)) == "flushed true lost 0")
+            until("its records are in the archive", lambda: len(place.messages("far/tls")) >= 100)
+        finally:
+            place.close()
+
 
 def main():
     print("java, gateway", flush=True)
@@ -228,6 +254,7 @@ def main():
             tests.control(place)
             hub = tests.offers(place, hub)
             tests.logs(place, hub)
+            tests.far()
         finally:
             place.close()
 

@@ -16,9 +16,10 @@ export { Service, type Question, type ReadOptions, type ServiceHandler, type Ser
 export type { ConnectOptions, Socket, Welcome } from "./link.js";
 export { Publisher, type AttributeDeclaration, type Receipt, type TopicDeclaration } from "./publisher.js";
 export {
-  EventSubscription, Subscription, TopicSubscription, type AttributeInfo, type EventItem, type EventOptions, type From, type Gap, type Life, type LogItem, type StreamInfo, type TopicItem,
+  EventSubscription, LogSubscription, Subscription, TopicSubscription, type AttributeInfo, type EventItem, type EventOptions, type From, type Gap, type Life, type LogItem, type StreamInfo, type TopicItem,
   type TopicOptions,
 } from "./subscription.js";
+export type { Missed } from "./progress.js";
 export { decodeLogBatch, recordLine, LEVELS, type Datum, type Level, type LogRecord, type RecordId } from "./log.js";
 export {
   decodeEvent, encodeReading, scalar, spectrum, DATA_TYPES, FORMATS, KINDS, QUALITIES, STATES, type Cause, type DataType, type Elements, type EventKind, type EventReading, type Format,

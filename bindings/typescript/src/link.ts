@@ -34,6 +34,8 @@ export interface ConnectOptions {
    * reached, the session refuses further ones with the code `full`.
    */
   maxWaitingBytes?: number;
+  /** Time within which a hub must connect and answer, ms; 10 000 if absent. Then the next attempt begins, or the first one fails. */
+  answerMs?: number;
   /** Told when the connection breaks, and when it is there again. */
   onConnection?: (state: "connected" | "broken" | "resumed" | "new session", why?: string) => void;
   /** Told when the session has ended for good, after which no connection is made again. */
@@ -62,6 +64,8 @@ const ACK_BYTES = 64 << 10;
 const MAX_WAITING_BYTES = 8 << 20;
 /** Pauses between attempts to connect, ms: each twice the one before. */
 const PAUSES = { first: 100, longest: 2000 };
+/** Default of `answerMs`. */
+const ANSWER_MS = 10_000;
 const PROTOCOL = "tampu-gateway-1";
 /** Versions of the gateway's protocol that this library speaks. */
 const VERSIONS = [1];
@@ -96,6 +100,9 @@ export class Link {
   /** Counted bytes of the frames that the hub has not acknowledged. */
   waiting = 0;
   private socket: Socket | undefined;
+  /** True from WELCOME to the end of a connection. Before it the hub knows neither the session nor its numbers. */
+  private isGreeted = false;
+  private unanswered: ReturnType<typeof setTimeout> | undefined;
   private kept: Kept[] = [];
   private drains: { resolve: () => void; reject: (why: Failure) => void }[] = [];
   private readonly most: number;
@@ -161,7 +168,7 @@ export class Link {
     const counted = BOUNDED.includes(kind) ? bytes.length : 0;
     this.kept.push({ number, bytes, counted });
     this.waiting += counted;
-    if (this.welcome && this.socket?.readyState === OPEN) {
+    if (this.isGreeted && this.socket?.readyState === OPEN) {
       this.socket.send(bytes);
     }
   }
@@ -188,6 +195,8 @@ export class Link {
     }
     socket.binaryType = "arraybuffer";
     this.socket = socket;
+    const limit = this.options.answerMs ?? ANSWER_MS;
+    this.unanswered = setTimeout(() => this.broken(socket, `${this.url} has not answered within ${limit} ms`), limit);
     socket.onopen = () => this.hello();
     socket.onmessage = (event: { data: unknown }) => this.message(socket, event.data);
     socket.onclose = (event: { reason?: string }) => this.broken(socket, event.reason || "the connection ended");
@@ -276,6 +285,8 @@ export class Link {
     }
     const is_first = !this.welcome;
     this.welcome = welcome;
+    this.isGreeted = true;
+    clearTimeout(this.unanswered);
     this.pause = PAUSES.first;
     clearInterval(this.beat);
     this.beat = setInterval(() => this.tick(), welcome.beat_ms);
@@ -305,7 +316,7 @@ export class Link {
   }
 
   private tick(): void {
-    if (!this.welcome || this.socket?.readyState !== OPEN) {
+    if (!this.welcome || !this.isGreeted || this.socket?.readyState !== OPEN) {
       return;
     }
     if (Date.now() - this.heardAt > 3 * this.welcome.beat_ms) {
@@ -320,7 +331,7 @@ export class Link {
     if (socket !== this.socket || this.over) {
       return;
     }
-    this.socket = undefined;
+    this.gone();
     socket.onclose = socket.onerror = socket.onmessage = null;
     // A connection that is being made reports its end once more in Node.
     socket.onerror = () => undefined;
@@ -334,6 +345,12 @@ export class Link {
     this.pause = Math.min(2 * this.pause, PAUSES.longest);
   }
 
+  private gone(): void {
+    this.socket = undefined;
+    this.isGreeted = false;
+    clearTimeout(this.unanswered);
+  }
+
   private end(why: Failure): void {
     if (this.over) {
       return;
@@ -341,7 +358,7 @@ export class Link {
     this.over = why;
     clearInterval(this.beat);
     const { socket } = this;
-    this.socket = undefined;
+    this.gone();
     if (socket) {
       socket.onclose = socket.onmessage = null;
       socket.onerror = () => undefined;

@@ -8,7 +8,7 @@ import { Publisher, type AttributeDeclaration, type TopicDeclaration } from "./p
 import { AsyncQueue } from "./queue.js";
 import { requireServe, Service, type ReadOptions, type ServiceHandler, type ServiceOptions } from "./service.js";
 import {
-  BUFFER, EventSubscription, logItems, TopicSubscription, type EventOptions, type LogItem, type Opener, type Subscribed, type TopicItem, type TopicOptions,
+  BUFFER, EventSubscription, LogSubscription, TopicSubscription, type EventOptions, type Opener, type Subscribed, type TopicItem, type TopicOptions,
 } from "./subscription.js";
 
 /** A part of an answer: from one process. */
@@ -69,8 +69,8 @@ export class Session {
   }
 
   /** Subscribes to log records; `since` begins with the archive and goes on live without hole or double. */
-  logs(options: Partial<TopicOptions> = {}, buffer = BUFFER): TopicSubscription<LogItem> {
-    return this.opened(new TopicSubscription(this.opener, { topics: ["log/*"], ...options }, buffer, logItems));
+  logs(options: Partial<TopicOptions> = {}, buffer = BUFFER): LogSubscription {
+    return this.opened(new LogSubscription(this.opener, { topics: ["log/*"], ...options }, buffer));
   }
 
   /** Subscribes to topics. */

@@ -3,7 +3,9 @@ import { decodeBatch, type Batch } from "./batch.js";
 import { decodeEvent, type EventKind, type EventReading, type Quality } from "./event.js";
 import { BadBytes, Failure } from "./failure.js";
 import { jsonOf, Kind, type Frame } from "./frame.js";
+import { ArchivedRecords } from "./archived.js";
 import { decodeLogBatch, type LogRecord } from "./log.js";
+import { Progress, type LifeProgress, type Missed } from "./progress.js";
 import { AsyncQueue } from "./queue.js";
 import type { Nanos } from "./time.js";
 
@@ -59,7 +61,7 @@ export interface AttributeInfo {
 
 export type EventItem =
   | { kind: "event"; attribute: AttributeInfo; reason: "first" | "update" | "resumed"; missed: boolean; sent: Nanos; received: Nanos; reading: EventReading }
-  | { kind: "notice"; attribute: AttributeInfo; reason: string; missed: null | "unknown" | [string, string] };
+  | { kind: "notice"; attribute: AttributeInfo; reason: string; missed: Missed };
 
 /** Beginning of a subscription. */
 export type From = "now" | "held" | { last: number } | { positions: [string, number, string][] };
@@ -139,6 +141,11 @@ export abstract class Subscription<T> implements Subscribed, AsyncIterableIterat
     this.queue.put({ item, bytes });
   }
 
+  /** Has used these bytes without an item for the program. */
+  protected skip(bytes: number): void {
+    this.used(bytes);
+  }
+
   async next(): Promise<IteratorResult<T>> {
     const { value, done } = await this.queue.next();
     return done ? { value: undefined, done } : { value: value.item, done: false };
@@ -179,10 +186,11 @@ export class TopicSubscription<T = TopicItem> extends Subscription<T> {
   }
 
   protected override request(): object {
-    const { from, since, ...rest } = this.options;
+    const { from, ...rest } = this.options;
     if (this.positions.size === 0) {
-      return { ...rest, ...(from === undefined ? {} : { from }), ...(since === undefined ? {} : { since }) };
+      return { ...rest, ...(from === undefined ? {} : { from }) };
     }
+    delete rest.since;
     const positions = [...this.positions.values()];
     return { ...rest, from: { positions: positions.map(([incarnation, stream, number]) => [incarnation, stream, number.toString()]) } };
   }
@@ -216,13 +224,44 @@ export class TopicSubscription<T = TopicItem> extends Subscription<T> {
     }
   }
 
+  protected items(item: TopicItem): T[] {
+    return this.items_of(item);
+  }
+
   private tell(item: TopicItem, bytes: number): void {
-    const items = this.items_of(item);
+    const items = this.items(item);
     // The bytes are used up with the last item.
     items.forEach((one, nth) => this.put(one, nth === items.length - 1 ? bytes : 0));
     if (items.length === 0 && bytes > 0) {
-      throw new Failure("protocol", "a batch without samples");
+      this.skip(bytes);
     }
+  }
+}
+
+/** A subscription to log records. */
+export class LogSubscription extends TopicSubscription<LogItem> {
+  private readonly archived: ArchivedRecords | undefined;
+  private hasBegun = false;
+
+  constructor(opener: Opener, options: TopicOptions, buffer: number) {
+    super(opener, options, buffer, logItems);
+    this.archived = options.since === undefined ? undefined : new ArchivedRecords(options.since);
+  }
+
+  protected override request(): object {
+    const request = super.request() as { since?: string };
+    const since = this.hasBegun ? this.archived?.renewed() : undefined;
+    this.hasBegun = true;
+    return request.since === undefined || since === undefined ? request : { ...request, since };
+  }
+
+  protected override items(item: TopicItem): LogItem[] {
+    const { archived } = this;
+    const items = super.items(item);
+    if (item.kind !== "batch" || !archived) {
+      return items;
+    }
+    return items.filter((one) => one.kind !== "record" || archived.isNew(one.record, item.archived));
   }
 }
 
@@ -238,9 +277,16 @@ export function logItems(item: TopicItem): LogItem[] {
 
 const REASONS = ["first", "update", "resumed"] as const;
 
+/** An attribute that the hub has introduced. */
+interface Known {
+  info: AttributeInfo;
+  life: LifeProgress;
+}
+
 /** A subscription to attributes. */
 export class EventSubscription extends Subscription<EventItem> {
-  private readonly attributes = new Map<number, AttributeInfo>();
+  private readonly attributes = new Map<number, Known>();
+  private readonly progress = new Progress();
 
   constructor(
     opener: Opener,
@@ -252,6 +298,7 @@ export class EventSubscription extends Subscription<EventItem> {
 
   protected override request(): object {
     this.attributes.clear();
+    this.progress.renewed();
     return this.options;
   }
 
@@ -259,24 +306,28 @@ export class EventSubscription extends Subscription<EventItem> {
     switch (frame.kind) {
       case Kind.attribute: {
         const info = jsonOf<AttributeInfo>(frame.body);
-        this.attributes.set(info.attribute, info);
+        this.attributes.set(info.attribute, { info, life: this.progress.of(info.config.name, info.incarnation) });
         return;
       }
       case Kind.events:
         return this.events(frame.body);
       case Kind.notice: {
-        const { attribute, reason, missed } = jsonOf<{ attribute: number; reason: string; missed: null | "unknown" | [string, string] }>(frame.body);
-        const known = this.known(attribute);
+        const { attribute, reason, missed } = jsonOf<{ attribute: number; reason: string; missed: Missed }>(frame.body);
+        const { info, life } = this.known(attribute);
         if (reason === "source died" || reason === "source left") {
           this.attributes.delete(attribute);
+          life.hasEnded = true;
         }
-        return this.put({ kind: "notice", attribute: known, reason, missed }, 0);
+        if (Array.isArray(missed)) {
+          life.gap(BigInt(missed[1]));
+        }
+        return this.put({ kind: "notice", attribute: info, reason, missed }, 0);
       }
       default:
     }
   }
 
-  private known(handle: number): AttributeInfo {
+  private known(handle: number): Known {
     const found = this.attributes.get(handle);
     if (!found) {
       throw new Failure("protocol", `attribute ${handle} was not introduced`);
@@ -293,14 +344,20 @@ export class EventSubscription extends Subscription<EventItem> {
         throw new BadBytes(at, "an event is longer than its frame");
       }
       const next = Math.min(Math.ceil(end / 8) * 8, body.length);
+      const { info: attribute, life } = this.known(view.getUint32(at + 4, true));
+      const reading = decodeEvent(body.subarray(at + 32, end));
+      const after = life.event(reading.number);
+      if (Array.isArray(after?.missed)) {
+        this.put({ kind: "notice", attribute, reason: "gap", missed: after.missed }, 0);
+      }
       const item: EventItem = {
         kind: "event",
-        attribute: this.known(view.getUint32(at + 4, true)),
-        reason: REASONS[view.getUint8(at + 8)] ?? "update",
-        missed: view.getUint8(at + 9) !== 0,
+        attribute,
+        reason: after ? "resumed" : (REASONS[view.getUint8(at + 8)] ?? "update"),
+        missed: view.getUint8(at + 9) !== 0 || after?.missed === "unknown",
         sent: view.getBigInt64(at + 16, true),
         received: view.getBigInt64(at + 24, true),
-        reading: decodeEvent(body.subarray(at + 32, end)),
+        reading,
       };
       this.put(item, next === body.length ? body.length : 0);
       at = next;

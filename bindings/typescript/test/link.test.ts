@@ -1,7 +1,7 @@
 /** A session against a hub of a few lines: what it sends, and how it comes back. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,12 +9,15 @@ import { test, type TestContext } from "node:test";
 
 import { WebSocket, WebSocketServer } from "ws";
 
-import { scalar } from "../src/event.js";
+import { encodeReading, scalar } from "../src/event.js";
 import { decodeFrame, encodeFrame, jsonBody, jsonOf, Kind, numberBody, numberOf, samplesIn, type Frame } from "../src/frame.js";
 import type { ConnectOptions, Socket } from "../src/link.js";
 import { unixSocket } from "../src/node.js";
+import { decodeLogBatch } from "../src/log.js";
 import { Session } from "../src/session.js";
+import { timeText } from "../src/time.js";
 
+const VECTORS = new URL("../../../../testdata/vectors/", import.meta.url);
 const socket = (url: string, protocol: string) => new WebSocket(url, protocol) as unknown as Socket;
 
 /** A hub that remembers what it was sent. */
@@ -24,6 +27,9 @@ class Hub {
   connection: WebSocket | undefined;
   /** Features that it has; hubs before them name none. */
   features: string[] | undefined;
+  /** Words of the hub, such as WELCOME, wait while it is true. */
+  isSilent = false;
+  private greeting: (() => void) | undefined;
   /** A client leaves a hub of which it hears nothing for three of these. */
   beatMs = 20_000;
   private last = 0n;
@@ -57,7 +63,11 @@ class Hub {
   }
 
   send(kind: number, id: number, body: Uint8Array, number = ++this.last): void {
-    this.connection?.send(encodeFrame({ kind, flags: 0, id, number, body }));
+    this.sendFlagged(kind, id, body, 0, number);
+  }
+
+  sendFlagged(kind: number, id: number, body: Uint8Array, flags: number, number = ++this.last): void {
+    this.connection?.send(encodeFrame({ kind, flags, id, number, body }));
   }
 
   private take(frame: Frame): void {
@@ -72,7 +82,14 @@ class Hub {
       this.last = 0n;
     }
     const welcome = { version: 1, hub: "test", domain: "d", session: "5".repeat(32), resumed, received: this.received.toString(), principal: "me", beat_ms: this.beatMs, resume_ms: 60000, window: 1, frame: 1, features: this.features };
-    this.send(Kind.welcome, 0, jsonBody(resumed ? welcome : { ...welcome, received: "0" }), 0n);
+    const greet = () => this.send(Kind.welcome, 0, jsonBody(resumed ? welcome : { ...welcome, received: "0" }), 0n);
+    this.isSilent ? (this.greeting = greet) : greet();
+  }
+
+  /** Sends the WELCOME that waits. */
+  speak(): void {
+    this.isSilent = false;
+    this.greeting?.();
   }
 }
 
@@ -422,4 +439,152 @@ test("an attribute is read on demand: the reading is published before the answer
     [Kind.publish, 1, 1], [Kind.answer, 2, 1], [Kind.answer, 2, 3], [Kind.answer, 2, 1],
   ]);
   assert.deepEqual(jsonOf(sent()[2]?.body.subarray(8) as Uint8Array), { error: "the drive is off" });
+});
+
+test("nothing is sent between HELLO and WELCOME, and then each frame once, with the numbers of the session", async (context) => {
+  for (const knows of [true, false]) {
+    const hub = await Hub.open(context, knows);
+    hub.beatMs = 20;
+    const states: string[] = [];
+    const { ours, publisher } = await bounded(context, hub, { maxWaitingBytes: 10 * FRAME, onConnection: (state) => states.push(state) });
+    publisher.publish(sample());
+    await until("the hub has the sample", () => hub.frames.some((frame) => frame.kind === Kind.publish));
+    hub.send(Kind.ack, 0, numberBody(2n), 0n);
+    await until("it is acknowledged", () => ours.waiting === 0);
+    hub.frames.length = 0;
+    hub.isSilent = true;
+    hub.connection?.terminate();
+    await until("the client greets again", () => hub.hellos.length === 2);
+    publisher.publish(sample());
+    // Several beats: no acknowledgement either.
+    for (let turn = 0; turn < 5; turn += 1) {
+      await new Promise((resolve) => setTimeout(resolve, hub.beatMs));
+    }
+    assert.equal(hub.frames.length, 0);
+    hub.speak();
+    await until("the hub has the sample", () => hub.frames.some((frame) => frame.kind === Kind.publish));
+    const numbered = hub.frames.filter((frame) => frame.number > 0n).map((frame) => [frame.kind, frame.number]);
+    // The hub counts what it has received, which is nothing after its frames were forgotten here.
+    assert.deepEqual(numbered, knows ? [[Kind.publish, 3n]] : [[Kind.declare, 1n], [Kind.publish, 2n]]);
+    assert.equal(states.at(-1), knows ? "resumed" : "new session");
+  }
+});
+
+test("a hub that accepts and says nothing is left", async (context) => {
+  const hub = await Hub.open(context);
+  hub.isSilent = true;
+  await assert.rejects(Session.connect(hub.address, { socket, answerMs: 20 }), { code: "closed", message: /not answered within 20 ms/ });
+  hub.isSilent = false;
+  const states: string[] = [];
+  await session(context, hub, { answerMs: 500, onConnection: (state) => states.push(state) });
+  hub.isSilent = true;
+  hub.connection?.terminate();
+  await until("it is tried again and again", () => hub.hellos.length >= 4);
+  hub.speak();
+  await until("it is back", () => states.at(-1) === "resumed");
+});
+
+/** A frame EVENTS with one reading. */
+function events(handle: number, number: bigint, reason: number): Uint8Array {
+  const event = encodeReading({ value: scalar("DevLong", 7), kinds: ["change"] });
+  new DataView(event.buffer, event.byteOffset).setBigUint64(24, number, true);
+  const body = new Uint8Array(32 + Math.ceil(event.length / 8) * 8);
+  const view = new DataView(body.buffer);
+  view.setUint32(0, event.length, true);
+  view.setUint32(4, handle, true);
+  view.setUint8(8, reason);
+  body.set(event, 32);
+  return body;
+}
+
+test("events that were missed while the hub was restarted are told", async (context) => {
+  const hub = await Hub.open(context, false);
+  const states: string[] = [];
+  const ours = await session(context, hub, { onConnection: (state) => states.push(state) });
+  const follow = ours.events(["a/b/c/*"]);
+  const introduce = (handle: number, name: string, incarnation: string) =>
+    hub.send(Kind.attribute, 1, jsonBody({ attribute: handle, source: "s", incarnation, number: handle, epoch: 1, config: { name } }));
+  const taken = async () => {
+    const item = (await follow.next()).value;
+    const missed = item.kind === "event" ? item.missed : item.missed;
+    return [item.attribute.config.name, item.reason, item.kind === "event" ? item.reading.number : null, missed];
+  };
+  const restart = async () => {
+    const before = states.length;
+    hub.frames.length = 0;
+    hub.connection?.terminate();
+    await until("it is opened again", () => states.length === before + 2 && hub.frames.some((frame) => frame.kind === Kind.open));
+  };
+  await until("the hub has OPEN", () => hub.frames.length > 0);
+  for (const [handle, name] of [[1, "a/b/c/exact"], [2, "a/b/c/same"], [3, "a/b/c/other"]] as const) {
+    introduce(handle, name, "life1");
+    hub.send(Kind.events, 1, events(handle, 5n, 0));
+    assert.deepEqual(await taken(), [name, "first", 5n, false]);
+  }
+  hub.send(Kind.notice, 1, jsonBody({ attribute: 1, reason: "gap", missed: ["6", "9"] }));
+  assert.deepEqual(await taken(), ["a/b/c/exact", "gap", null, ["6", "9"]]);
+  await restart();
+  introduce(11, "A/b/c/exact", "life1");
+  hub.send(Kind.events, 1, events(11, 12n, 0));
+  assert.deepEqual(await taken(), ["A/b/c/exact", "gap", null, ["9", "12"]]);
+  assert.deepEqual(await taken(), ["A/b/c/exact", "resumed", 12n, false]);
+  introduce(12, "a/b/c/same", "life1");
+  hub.send(Kind.events, 1, events(12, 5n, 0));
+  assert.deepEqual(await taken(), ["a/b/c/same", "resumed", 5n, false]);
+  hub.send(Kind.events, 1, events(12, 6n, 1));
+  assert.deepEqual(await taken(), ["a/b/c/same", "update", 6n, false]);
+  // A life that had ended, and one that ends while there is no hub.
+  await restart();
+  introduce(21, "a/b/c/other", "life2");
+  hub.send(Kind.events, 1, events(21, 1n, 0));
+  assert.deepEqual(await taken(), ["a/b/c/other", "resumed", 1n, true]);
+  hub.send(Kind.events, 1, events(21, 2n, 1));
+  assert.deepEqual(await taken(), ["a/b/c/other", "update", 2n, false]);
+  introduce(22, "a/b/c/new", "life1");
+  hub.send(Kind.events, 1, events(22, 3n, 0));
+  assert.deepEqual(await taken(), ["a/b/c/new", "first", 3n, false]);
+});
+
+test("records of the archive that came are not given again by a hub that began anew", async (context) => {
+  const hub = await Hub.open(context, false);
+  const states: string[] = [];
+  const ours = await session(context, hub, { onConnection: (state) => states.push(state) });
+  const logs = ours.logs({ since: "2000-01-01T00:00:00Z" }, 1024);
+  await until("the hub has OPEN", () => hub.frames.length > 0);
+  const give = (file: string, flags: number) => {
+    const batch = new Uint8Array(Buffer.from(readFileSync(new URL(`log_batch/${file}`, VECTORS), "utf8").replace(/\s/g, ""), "hex"));
+    const head = Buffer.alloc(76);
+    head.write("TB");
+    head[2] = 1;
+    head.writeUInt16LE(72, 4);
+    head.writeUInt32LE(1, 36);
+    head.writeUInt32LE(4 + Math.ceil(batch.length / 4) * 4, 64);
+    head.writeUInt32LE(batch.length, 72);
+    const body = new Uint8Array(Buffer.concat([head, batch, Buffer.alloc(-batch.length & 3)]));
+    hub.sendFlagged(Kind.data, 1, body, flags);
+    return decodeLogBatch(batch);
+  };
+  const taken = async (count: number) => {
+    const messages: string[] = [];
+    while (messages.length < count) {
+      const item = (await logs.next()).value;
+      assert.equal(item.kind, "record");
+      messages.push(item.record.message);
+    }
+    return messages;
+  };
+  const archived = give("v1-origins.hex", 1);
+  const messages = archived.map((record) => record.message);
+  assert.deepEqual(await taken(archived.length), messages);
+  hub.frames.length = 0;
+  hub.connection?.terminate();
+  await until("it is opened again", () => hub.frames.some((frame) => frame.kind === Kind.open));
+  const newest = archived.map((record) => record.time).reduce((one, other) => (one > other ? one : other));
+  const { since, from } = jsonOf<{ since?: string; from?: unknown }>((hub.frames.find((frame) => frame.kind === Kind.open) as Frame).body);
+  assert.deepEqual([since, from], [timeText(newest - 60_000_000_000n), undefined]);
+  give("v1-origins.hex", 1);
+  // What is left out has used its credit, too.
+  await until("it is credited", () => hub.frames.some((frame) => frame.kind === Kind.credit));
+  const others = give("v1-full.hex", 1).map((record) => record.message);
+  assert.deepEqual(await taken(others.length), others);
 });

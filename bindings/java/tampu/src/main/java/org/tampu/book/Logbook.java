@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.tampu.gateway.Trust;
 import org.tampu.internal.json.Json;
 
 /**
@@ -25,7 +26,8 @@ import org.tampu.internal.json.Json;
  * }</pre>
  */
 public final class Logbook {
-    private final HttpClient client = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
+    private final HttpClient client;
+    private static final Map<String, String> JSON = Map.of("Content-Type", "application/json");
     private final String base;
     private final String token;
 
@@ -39,6 +41,20 @@ public final class Logbook {
      * @param token a token of {@code tampu book users token make}, or null for what guests may do
      */
     public Logbook(URI hub, String token) {
+        this(hub, token, HttpClient.newBuilder());
+    }
+
+    /**
+     * Makes a client of a hub whose certificate the domain's own authority has signed.
+     *
+     * @param certificates a file of further certificates to trust, or the directory with the domain's {@code authority.crt}
+     */
+    public Logbook(URI hub, String token, Path certificates) throws IOException {
+        this(hub, token, HttpClient.newBuilder().sslContext(Trust.certificates(certificates)));
+    }
+
+    private Logbook(URI hub, String token, HttpClient.Builder client) {
+        this.client = client.connectTimeout(Duration.ofSeconds(10)).build();
         this.base = hub.toString().replaceAll("/+$", "") + "/api/v1";
         this.token = token;
     }
@@ -54,16 +70,63 @@ public final class Logbook {
         Map<String, Object> body = new LinkedHashMap<>(more);
         body.put("attributes", attributes);
         body.put("text", text);
-        return revised(book, send("POST", entries(book), json(body), Map.of("Content-Type", "application/json")));
+        return revised(book, send("POST", entries(book), json(body), JSON));
     }
 
-    /** Replaces the content of an entry, if it has not changed since the revision of {@code entry}. */
+    /** Posts a reply to an entry. */
+    public Entry reply(Entry to, Map<String, String> attributes, String text) throws IOException, InterruptedException {
+        return post(to.book, attributes, text, Map.of("parent", to.id));
+    }
+
+    /**
+     * Returns the content of an entry to change, without a lock. {@link Draft#save} fails with status 412 if the entry has
+     * changed meanwhile.
+     */
+    public Draft draft(String book, long id) throws IOException, InterruptedException {
+        return new Draft(this, read(book, id), false);
+    }
+
+    /**
+     * Locks an entry for at most this time, and returns its content to change; closing the draft releases the lock.
+     *
+     * @throws BookException with status 423 if another user has locked it
+     */
+    public Draft lock(String book, long id, Duration time) throws IOException, InterruptedException {
+        Entry entry = new Entry(book, id, 0);
+        send("PUT", place(entry) + "/lock", json(Map.of("seconds", Math.max(1, time.toSeconds()))), JSON);
+        try {
+            return new Draft(this, read(book, id), true);
+        } catch (IOException | InterruptedException | RuntimeException failed) {
+            unlock(entry);
+            throw failed;
+        }
+    }
+
+    /** Returns the lock of an entry: {@code by}, {@code host}, {@code since}, {@code until}; empty without one. */
+    public Map<String, Object> locked(String book, long id) throws IOException, InterruptedException {
+        String body = send("GET", entries(book) + "/" + id + "/lock", HttpRequest.BodyPublishers.noBody(), Map.of()).body();
+        return body.strip().equals("null") ? Map.of() : Json.object(body);
+    }
+
+    void unlock(Entry entry) throws IOException, InterruptedException {
+        send("DELETE", place(entry) + "/lock", HttpRequest.BodyPublishers.noBody(), Map.of());
+    }
+
+    /** Replaces the whole content of an entry, if it has not changed since its revision. */
+    Entry replace(Entry entry, Map<String, Object> content) throws IOException, InterruptedException {
+        return revised(entry.book, send("PUT", place(entry), json(content),
+                Map.of("Content-Type", "application/json", "If-Match", "\"" + entry.revision + "\"")));
+    }
+
+    /**
+     * Replaces the attributes and the text of an entry, in Markdown, if it has not changed since the revision of {@code
+     * entry}. Its files and links go; {@link #draft} keeps them.
+     */
     public Entry edit(Entry entry, Map<String, String> attributes, String text) throws IOException, InterruptedException {
         Map<String, Object> body = new LinkedHashMap<>();
         body.put("attributes", attributes);
         body.put("text", text);
-        return revised(entry.book, send("PUT", place(entry), json(body),
-                Map.of("Content-Type", "application/json", "If-Match", "\"" + entry.revision + "\"")));
+        return replace(entry, body);
     }
 
     /** Returns an entry with all its members, as the API has it. */

@@ -28,6 +28,7 @@ import org.tampu.internal.bulk.Messages;
 import org.tampu.internal.bulk.Passes;
 import org.tampu.internal.bulk.ReceivedFlow;
 import org.tampu.internal.bulk.Wire;
+import org.tampu.internal.ring.RunDirectory;
 
 /**
  * The receiving side of a stream. It listens at the loopback by default, for senders of its host. Each connection has a
@@ -82,6 +83,11 @@ public final class BulkReceiver implements AutoCloseable {
     private volatile boolean checked;
     private volatile boolean closing;
     private Announcement announcement;
+
+    /** Listens at a free port of the loopback, in the domain of {@code TAMPU_DOMAIN}, else {@code local}. */
+    public BulkReceiver(String source, String stream, Map<String, BulkHandler> flows) throws IOException {
+        this(RunDirectory.domain(System.getenv()), source, stream, flows);
+    }
 
     /** Listens at a free port of the loopback. */
     public BulkReceiver(String domain, String source, String stream, Map<String, BulkHandler> flows) throws IOException {

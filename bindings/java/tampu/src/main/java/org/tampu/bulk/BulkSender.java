@@ -24,6 +24,7 @@ import org.tampu.internal.bulk.SendFlow;
 import org.tampu.internal.bulk.SendSettings;
 import org.tampu.internal.bulk.TransferReports;
 import org.tampu.internal.json.Json;
+import org.tampu.internal.ring.RunDirectory;
 
 /**
  * The sending side of a flow. It connects to receivers, which get each transfer in order. One call runs at a time.
@@ -50,6 +51,11 @@ public final class BulkSender implements AutoCloseable {
     private BulkSender(SendSettings settings) throws IOException {
         this.settings = settings;
         flow = new SendFlow(settings, Life.create());
+    }
+
+    /** Returns a builder for the domain of {@code TAMPU_DOMAIN}, else {@code local}. */
+    public static Builder builder(String source, String stream) {
+        return builder(RunDirectory.domain(System.getenv()), source, stream);
     }
 
     /** Returns a builder; {@code source} is the stable name of the sender. */

@@ -36,12 +36,11 @@ public final class Attribute implements AutoCloseable {
     private final List<AnsweredService> callbacks = new CopyOnWriteArrayList<>();
     private volatile GatewayException ended;
 
-    Attribute(Session session, String name, DataType type, String format, Map<String, Object> config) throws GatewayException {
+    Attribute(Session session, String name, DataType type, String format, Map<String, Object> body) throws GatewayException {
         this.session = session;
         this.name = name;
         this.type = type;
         this.format = FORMATS.indexOf(format);
-        Map<String, Object> body = Map.of("attribute", config);
         this.id = session.open(new Session.Handler() {
             @Override
             public void take(Frame frame) {

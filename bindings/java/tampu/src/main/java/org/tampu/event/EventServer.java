@@ -2,6 +2,7 @@ package org.tampu.event;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import org.tampu.gateway.Gateway;
 import org.tampu.gateway.GatewayException;
 
@@ -33,11 +34,20 @@ public final class EventServer {
 
     /** Declares an attribute of the format {@code scalar}, {@code spectrum} or {@code image}. */
     public Attribute declare(String name, DataType type, String format, Map<String, Object> config) throws GatewayException {
+        return declare(name, type, format, config, Set.of());
+    }
+
+    /** Declares an attribute with options. */
+    public Attribute declare(String name, DataType type, String format, Map<String, Object> config, Set<AttributeOption> options)
+            throws GatewayException {
         Map<String, Object> full = new LinkedHashMap<>();
         full.put("name", name);
         full.put("data_type", type.label());
         full.put("format", format);
         full.putAll(config);
-        return new Attribute(gateway.session(), name, type, format, full);
+        Map<String, Object> body = new LinkedHashMap<>();
+        body.put("attribute", full);
+        options.forEach(option -> body.put(option.member(), true));
+        return new Attribute(gateway.session(), name, type, format, body);
     }
 }

@@ -20,11 +20,13 @@ public final class Subscription implements AutoCloseable {
     /** Bytes of events that may be on their way. */
     private static final long CREDIT = 4 << 20;
 
-    private record Known(String name, String source, String incarnation, Map<String, Object> config) {}
+    private record Known(String name, String source, String incarnation, Map<String, Object> config,
+            AttributeProgress.Life life) {}
 
     private final Consumer<Delivery> program;
     private final CreditedStream stream;
     private final Map<Integer, Known> attributes = new HashMap<>();
+    private final AttributeProgress progress = new AttributeProgress();
 
     Subscription(Session session, Map<String, Object> request, Consumer<Delivery> program, Consumer<GatewayException> end)
             throws GatewayException {
@@ -42,8 +44,9 @@ public final class Subscription implements AutoCloseable {
 
             @Override
             public void renewed() {
-                // The current values come again, and the events between are unknown.
+                // The current values come again, and their numbers say what was missed.
                 attributes.clear();
+                progress.renewed();
             }
 
             @Override
@@ -57,8 +60,10 @@ public final class Subscription implements AutoCloseable {
     private void learn(Map<String, Object> body) {
         @SuppressWarnings("unchecked")
         Map<String, Object> config = body.get("config") instanceof Map<?, ?> map ? (Map<String, Object>) map : Map.of();
-        attributes.put((int) Json.number(body, "attribute", 0), new Known(Json.text(config, "name", ""), Json.text(body, "source", ""),
-                Json.text(body, "incarnation", ""), config));
+        String name = Json.text(config, "name", "");
+        String incarnation = Json.text(body, "incarnation", "");
+        attributes.put((int) Json.number(body, "attribute", 0),
+                new Known(name, Json.text(body, "source", ""), incarnation, config, progress.of(name, incarnation)));
     }
 
     private void notice(Map<String, Object> body) {
@@ -71,13 +76,20 @@ public final class Subscription implements AutoCloseable {
         if (body.get("missed") instanceof List<?> missed && missed.size() == 2) {
             from = Long.parseUnsignedLong(String.valueOf(missed.get(0)));
             to = Long.parseUnsignedLong(String.valueOf(missed.get(1)));
+            known.life.gap(to);
         }
         boolean unknown = "unknown".equals(body.get("missed"));
         String reason = Json.text(body, "reason", "");
         if (reason.equals("source died") || reason.equals("source left")) {
             attributes.remove((int) Json.number(body, "attribute", 0));
+            known.life.ended();
         }
-        program.accept(new Delivery(known.name, known.source, known.incarnation, known.config, reason, null, from, to, unknown));
+        deliver(known, reason, null, new AttributeProgress.Missed(from, to, unknown));
+    }
+
+    private void deliver(Known known, String reason, Event event, AttributeProgress.Missed missed) {
+        program.accept(new Delivery(
+                known.name, known.source, known.incarnation, known.config, reason, event, missed.from(), missed.to(), missed.unknown()));
     }
 
     private void events(byte[] body) throws GatewayException {
@@ -96,8 +108,14 @@ public final class Subscription implements AutoCloseable {
             };
             if (known != null) {
                 ByteBuffer sample = all.duplicate().position(begin + 32).limit(begin + 32 + length);
-                program.accept(new Delivery(known.name, known.source, known.incarnation, known.config, reason,
-                        EventCodec.decode(sample), 0, 0, all.get(begin + 9) != 0));
+                Event event = EventCodec.decode(sample);
+                boolean mayMiss = all.get(begin + 9) != 0;
+                AttributeProgress.Missed missed = known.life.event(event.number());
+                if (missed != null && missed.to() != 0) {
+                    deliver(known, "gap", null, missed);
+                }
+                deliver(known, missed == null ? reason : "resumed", event,
+                        mayMiss || missed != null && missed.unknown() ? AttributeProgress.UNKNOWN : AttributeProgress.NOTHING);
             }
             all.position(Math.min(all.limit(), begin + 32 + (length + 7 & ~7)));
         }

@@ -17,8 +17,9 @@ import org.tampu.internal.json.Json;
 import org.tampu.internal.ring.RunDirectory;
 
 /**
- * A session with a hub, for events and questions. It connects again by itself after a lost connection, and nothing is
- * lost or doubled if that takes less than a minute.
+ * A session with a hub, for events and questions. It connects again by itself after a lost connection. Nothing is lost
+ * or doubled if that takes less than a minute and the hub has not been restarted meanwhile. After a restart,
+ * subscriptions report the events that are missing, and unacknowledged readings are published again.
  *
  * <pre>{@code
  * try (Gateway gateway = Gateway.local("CONTROL/DV01")) { ... }
@@ -35,8 +36,7 @@ public final class Gateway implements AutoCloseable {
 
     /** Connects to the hub of this host and user; {@code source} is the name under which the session publishes. */
     public static Gateway local(String source) throws IOException {
-        String domain = System.getenv().getOrDefault("TAMPU_DOMAIN", "");
-        return local(RunDirectory.choose(System.getenv()), domain.isEmpty() ? "local" : domain, source);
+        return local(RunDirectory.choose(System.getenv()), RunDirectory.domain(System.getenv()), source);
     }
 
     /** Connects to the hub of a domain in this run-time directory. */
@@ -48,7 +48,8 @@ public final class Gateway implements AutoCloseable {
     /**
      * Connects to a hub on another host by TLS 1.3.
      *
-     * @param context the authorities that are trusted; {@link SSLContext#getDefault} for those of the JDK
+     * @param context the authorities that are trusted: {@link Trust#certificates} for the domain's own beside those of the JDK,
+     *     {@link SSLContext#getDefault} for these alone
      * @param token the credential, or null
      */
     public static Gateway tls(String host, int port, SSLContext context, String domain, String source, String token)

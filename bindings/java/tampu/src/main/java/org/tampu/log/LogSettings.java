@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.security.NoSuchAlgorithmException;
 import java.util.Map;
 import javax.net.ssl.SSLContext;
+import org.tampu.gateway.Trust;
 import org.tampu.internal.gateway.Link;
 import org.tampu.internal.gateway.Session;
 import org.tampu.internal.ring.RunDirectory;
@@ -26,6 +27,8 @@ import org.tampu.internal.ring.RunDirectory;
  * @param gateway null to log into rings that this host's node reads; else a hub's gateway: HOST:PORT, or the path of its
  *     socket
  * @param token the credential for a gateway on another host, or null
+ * @param certificates file of further certificates that are trusted for a gateway on another host, or the directory with
+ *     the domain's {@code authority.crt}; null for those of the JDK alone
  */
 public record LogSettings(
         String source,
@@ -38,7 +41,8 @@ public record LogSettings(
         String host,
         String process,
         String gateway,
-        String token) {
+        String token,
+        Path certificates) {
     /** Longest name, in bytes of UTF-8. */
     private static final int NAME_LIMIT = 200;
 
@@ -58,19 +62,19 @@ public record LogSettings(
 
     /**
      * Returns the settings of this environment: {@code TAMPU_DOMAIN}, {@code TAMPU_RUN_DIR}, {@code TAMPU_LOG_LEVEL},
-     * {@code ACS_LOG_CENTRAL}, {@code TAMPU_GATEWAY}, {@code TAMPU_GATEWAY_TOKEN}.
+     * {@code ACS_LOG_CENTRAL}, {@code TAMPU_GATEWAY}, {@code TAMPU_GATEWAY_TOKEN}, {@code TAMPU_CERTIFICATES}.
      */
     public static LogSettings fromEnvironment(String source) throws IOException {
         return from(System.getenv(), source);
     }
 
     static LogSettings from(Map<String, String> environment, String source) throws IOException {
-        String domain = environment.getOrDefault("TAMPU_DOMAIN", "");
         String level = environment.getOrDefault("TAMPU_LOG_LEVEL", environment.getOrDefault("ACS_LOG_CENTRAL", ""));
         String host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
-        return new LogSettings(source, domain.isEmpty() ? "local" : domain, RunDirectory.choose(environment), threshold(level),
+        String certificates = named(environment, "TAMPU_CERTIFICATES");
+        return new LogSettings(source, RunDirectory.domain(environment), RunDirectory.choose(environment), threshold(level),
                 Level.WARNING, 1 << 20, 256, host, source, named(environment, "TAMPU_GATEWAY"),
-                named(environment, "TAMPU_GATEWAY_TOKEN"));
+                named(environment, "TAMPU_GATEWAY_TOKEN"), certificates == null ? null : Path.of(certificates));
     }
 
     private static String named(Map<String, String> environment, String name) {
@@ -102,27 +106,38 @@ public record LogSettings(
 
     /** Returns the same settings with another level. */
     public LogSettings withLevel(Level other) {
-        return new LogSettings(source, domain, runDirectory, other, locate, ringBytes, maxRings, host, process, gateway, token);
+        return new LogSettings(
+                source, domain, runDirectory, other, locate, ringBytes, maxRings, host, process, gateway, token, certificates);
     }
 
     /** Returns the same settings, with the place in the code from this level on; null for never. */
     public LogSettings withLocate(Level other) {
-        return new LogSettings(source, domain, runDirectory, level, other, ringBytes, maxRings, host, process, gateway, token);
+        return new LogSettings(
+                source, domain, runDirectory, level, other, ringBytes, maxRings, host, process, gateway, token, certificates);
     }
 
     /** Returns the same settings with rings of this size. */
     public LogSettings withRingBytes(int bytes) {
-        return new LogSettings(source, domain, runDirectory, level, locate, bytes, maxRings, host, process, gateway, token);
+        return new LogSettings(
+                source, domain, runDirectory, level, locate, bytes, maxRings, host, process, gateway, token, certificates);
     }
 
     /** Returns the same settings in another domain. */
     public LogSettings inDomain(String other) {
-        return new LogSettings(source, other, runDirectory, level, locate, ringBytes, maxRings, host, process, gateway, token);
+        return new LogSettings(
+                source, other, runDirectory, level, locate, ringBytes, maxRings, host, process, gateway, token, certificates);
     }
 
     /** Returns the same settings with records going to a hub's gateway, HOST:PORT or the path of its socket. */
     public LogSettings throughGateway(String address, String credential) {
-        return new LogSettings(source, domain, runDirectory, level, locate, ringBytes, maxRings, host, process, address, credential);
+        return new LogSettings(
+                source, domain, runDirectory, level, locate, ringBytes, maxRings, host, process, address, credential, certificates);
+    }
+
+    /** Returns the same settings with further trusted certificates: a file, or the directory with {@code authority.crt}. */
+    public LogSettings trusting(Path more) {
+        return new LogSettings(
+                source, domain, runDirectory, level, locate, ringBytes, maxRings, host, process, gateway, token, more);
     }
 
     /** Returns the way to connect to the gateway. */
@@ -135,7 +150,7 @@ public record LogSettings(
         try {
             String name = gateway.substring(0, Math.max(0, colon));
             int port = Integer.parseInt(gateway.substring(colon + 1));
-            SSLContext trusted = SSLContext.getDefault();
+            SSLContext trusted = certificates == null ? SSLContext.getDefault() : Trust.certificates(certificates);
             return () -> Link.tls(name, port, trusted, 10_000);
         } catch (NumberFormatException | NoSuchAlgorithmException wrong) {
             throw new IOException("the gateway '" + gateway + "' is neither HOST:PORT nor the path of a socket", wrong);

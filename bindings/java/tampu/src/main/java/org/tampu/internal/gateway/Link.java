@@ -46,10 +46,21 @@ public interface Link extends Closeable {
         };
     }
 
-    /** Connects through TLS 1.3, and checks the hub's certificate against its name. */
+    /** Connects through TLS 1.3, and checks the hub's certificate against its name. The time holds for each step. */
     static Link tls(String host, int port, SSLContext context, int timeoutMillis) throws IOException {
         Socket plain = new Socket();
+        try {
+            return tls(plain, host, port, context, timeoutMillis);
+        } catch (IOException | RuntimeException failed) {
+            plain.close();
+            throw failed;
+        }
+    }
+
+    private static Link tls(Socket plain, String host, int port, SSLContext context, int timeoutMillis) throws IOException {
         plain.connect(new InetSocketAddress(host, port), timeoutMillis);
+        // A host that is gone answers nothing: the handshake must end, too.
+        plain.setSoTimeout(timeoutMillis);
         SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket(plain, host, port, true);
         SSLParameters parameters = socket.getSSLParameters();
         parameters.setProtocols(new String[] {"TLSv1.3"});
@@ -57,6 +68,7 @@ public interface Link extends Closeable {
         socket.setSSLParameters(parameters);
         socket.setTcpNoDelay(true);
         socket.startHandshake();
+        plain.setSoTimeout(0);
         InputStream in = socket.getInputStream();
         OutputStream out = socket.getOutputStream();
         return new Link() {
@@ -77,7 +89,8 @@ public interface Link extends Closeable {
 
             @Override
             public void close() throws IOException {
-                socket.close();
+                // Not the one of TLS, whose end waits for a write that is stuck. BYE ends a session in order.
+                plain.close();
             }
         };
     }

@@ -10,7 +10,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
@@ -21,16 +24,27 @@ import org.tampu.internal.json.Json;
  * The client's side of a session: counts frames, keeps them until the hub has acknowledged them, and resumes after a
  * lost connection.
  *
- * <p>Two threads belong to it. One connects and reads. The other one sends the beat. Handlers are called by the reading
- * thread, so they only hand things on.
+ * <p>Two threads belong to it. One connects and reads. The other one sends the beat. A thread of all sessions ends
+ * connections on which the hub is silent. Handlers are called by the reading thread, so they only hand things on.
  */
 public final class Session implements AutoCloseable {
     /** Bytes of frames that may wait for the hub's acknowledgement before senders wait. */
     private static final int WINDOW = 8 << 20;
     /** Counted bytes after which an acknowledgement is due. */
     private static final int ACK_BYTES = 64 << 10;
+    /** Kinds whose frames hold as many bytes as the program likes. The frames of other kinds are few and small. */
+    private static final List<Integer> BOUNDED = List.of(Frame.PUBLISH, Frame.ASK, Frame.ANSWER);
     private static final long SHORTEST_PAUSE = 50;
     private static final long LONGEST_PAUSE = 5000;
+    /** Time within which a hub answers HELLO, ms. */
+    private static final long GREETING = 10_000;
+    /** Longest wait for BYE to be written, ms. */
+    private static final long FAREWELL = 2000;
+    private static final ScheduledThreadPoolExecutor WATCH = new ScheduledThreadPoolExecutor(1, work -> daemon("tampu-gateway-watch", work));
+
+    static {
+        WATCH.setRemoveOnCancelPolicy(true);
+    }
 
     /** Makes a connection. */
     public interface Connector {
@@ -71,9 +85,12 @@ public final class Session implements AutoCloseable {
     private long received;
     private long heardAt;
     private long unackedIn;
+    /** The connection, from HELLO on. */
     private Link link;
-    /** True after a frame could not be written to the connection. */
-    private boolean isBroken;
+    /** What waits for it; null until the hub has answered HELLO. */
+    private Outgoing outgoing;
+    private final long greeting;
+    private final Future<?> watch;
     private String session;
     private Map<String, Object> welcome = Map.of();
     private GatewayException end;
@@ -81,10 +98,18 @@ public final class Session implements AutoCloseable {
 
     /** Starts to connect; {@link #awaitWelcome} waits for the first answer. */
     public Session(Connector connector, Map<String, Object> hello) {
+        this(connector, hello, GREETING);
+    }
+
+    /** Starts to connect to hubs that have so many milliseconds for their answer to HELLO. */
+    Session(Connector connector, Map<String, Object> hello, long greeting) {
         this.connector = connector;
         this.hello = new LinkedHashMap<>(hello);
+        this.greeting = greeting;
         reader = daemon("tampu-gateway", this::run);
         beat = daemon("tampu-gateway-beat", this::beat);
+        long period = Math.min(500, greeting / 2);
+        watch = WATCH.scheduleWithFixedDelay(this::watch, period, period, TimeUnit.MILLISECONDS);
         reader.start();
         beat.start();
     }
@@ -122,17 +147,25 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** Opens a subscription, publisher or question; the handler's {@code renew} makes the frame. Returns its id. */
+    /**
+     * Opens a subscription, publisher or question; the handler's {@code renew} makes the frame. Returns its id. A question
+     * waits while the hub is behind.
+     */
     public int open(Handler handler, IntFunction<Frame> frame) throws GatewayException {
+        int id;
         synchronized (lock) {
             while (handlers.containsKey(nextId) || nextId <= 0) {
                 nextId = nextId <= 0 ? 1 : nextId + 1;
             }
-            int id = nextId++;
+            id = nextId++;
+            Frame first = frame.apply(id);
+            awaitRoom(first, Long.MAX_VALUE);
+            // A session that began anew during the wait has not seen this handler.
             handlers.put(id, handler);
-            send(frame.apply(id), Long.MAX_VALUE);
-            return id;
+            sendOnce(first);
         }
+        drain();
+        return id;
     }
 
     /** Forgets an id whose ENDED has come. */
@@ -142,7 +175,10 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** Sends a counted frame. Waits while the hub is behind. */
+    /**
+     * Sends a counted frame. Those with data of the program wait while the hub is behind; an interruption of the wait is a
+     * failure with the code {@code interrupted}, and the frame is not sent.
+     */
     public void send(Frame frame) throws GatewayException {
         send(frame, Long.MAX_VALUE);
     }
@@ -150,71 +186,107 @@ public final class Session implements AutoCloseable {
     /** Sends a counted frame; waits at most so long while the hub is behind. Returns whether it is on its way. */
     public boolean send(Frame frame, long waitNanos) throws GatewayException {
         synchronized (lock) {
-            long begun = System.nanoTime();
-            while (end == null && !closing && unacknowledgedBytes > WINDOW && Thread.currentThread() != reader) {
-                long left = waitNanos - (System.nanoTime() - begun);
-                if (left <= 0) {
-                    return false;
-                }
-                try {
-                    lock.wait(Math.min(1000, left / 1_000_000 + 1));
-                } catch (InterruptedException interrupted) {
-                    Thread.currentThread().interrupt();
-                    return false;
-                }
-            }
-            if (end != null || closing) {
-                throw end != null ? end : new GatewayException("done", "the session is closed");
+            if (!awaitRoom(frame, waitNanos)) {
+                return false;
             }
             sendOnce(frame);
-            return true;
         }
+        drain();
+        return true;
     }
 
     /**
-     * Sends a counted frame if a condition still holds when the frame gets its number. Waits while the hub is behind.
-     * The condition is asked with the session's lock held, as {@link Handler#renew} is called. Returns whether the frame
-     * is on its way.
+     * Sends a counted frame if a condition still holds when the frame gets its number. Waits as {@link #send} does. The
+     * condition is asked with the session's lock held, as {@link Handler#renew} is called. Returns whether the frame is on
+     * its way.
      */
     public boolean sendIf(Frame frame, BooleanSupplier condition) throws GatewayException {
         synchronized (lock) {
-            while (end == null && !closing && unacknowledgedBytes > WINDOW) {
-                try {
-                    lock.wait(1000);
-                } catch (InterruptedException interrupted) {
-                    Thread.currentThread().interrupt();
-                    return false;
-                }
+            awaitRoom(frame, Long.MAX_VALUE);
+            if (!condition.getAsBoolean()) {
+                return false;
             }
-            return condition.getAsBoolean() && send(frame, Long.MAX_VALUE);
+            sendOnce(frame);
+        }
+        drain();
+        return true;
+    }
+
+    /** Waits for room if the frame needs some; the lock is held. Returns false if there was none in time. */
+    private boolean awaitRoom(Frame frame, long waitNanos) throws GatewayException {
+        boolean waits = BOUNDED.contains(frame.kind()) && Thread.currentThread() != reader;
+        long begun = System.nanoTime();
+        while (waits && end == null && !closing && unacknowledgedBytes > WINDOW) {
+            long left = waitNanos - (System.nanoTime() - begun);
+            if (left <= 0) {
+                return false;
+            }
+            try {
+                lock.wait(Math.min(1000, left / 1_000_000 + 1));
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                throw new GatewayException("interrupted", "the hub is behind, and the waiting thread was interrupted: nothing was sent");
+            }
+        }
+        if (end != null || closing) {
+            throw end != null ? end : new GatewayException("done", "the session is closed");
+        }
+        return true;
+    }
+
+    /** Adds a frame for a hub that has answered; the lock is held. */
+    private void write(Frame frame) {
+        if (outgoing != null) {
+            outgoing.add(frame);
         }
     }
 
-    /**
-     * Writes a frame to a hub that has answered; the lock is held. After a failure the reading thread still takes the
-     * rest of what the hub has sent, such as its BYE, and connects again.
-     */
-    private void write(Frame frame) {
-        if (link == null || isBroken) {
-            return;
+    /** Writes what was added; the lock is not held. */
+    private void drain() {
+        Outgoing mine;
+        synchronized (lock) {
+            mine = outgoing;
         }
-        try {
-            link.write(frame.encode());
-        } catch (IOException lost) {
-            isBroken = true;
+        if (mine != null) {
+            Thread own = Thread.currentThread();
+            mine.drain(own != reader && own != beat);
         }
     }
 
     private void drop() {
+        Link gone;
         synchronized (lock) {
-            if (link != null) {
-                try {
-                    link.close();
-                } catch (IOException gone) {
-                    // It is gone, which is what was wanted.
-                }
-                link = null;
+            gone = link;
+            link = null;
+            if (outgoing != null) {
+                outgoing.end();
+                outgoing = null;
             }
+        }
+        if (gone != null) {
+            try {
+                gone.close();
+            } catch (IOException over) {
+                // It is gone, which is what was wanted.
+            }
+        }
+    }
+
+    /** Ends a connection on which the hub is silent. */
+    private void watch() {
+        synchronized (lock) {
+            long silence = (System.nanoTime() - heardAt) / 1_000_000;
+            if (link == null || silence <= (outgoing == null ? greeting : 3 * Json.number(welcome, "beat_ms", 2000))) {
+                return;
+            }
+        }
+        drop();
+    }
+
+    /** Returns why the session has ended for good, or null. */
+    public GatewayException end() {
+        synchronized (lock) {
+            return end;
         }
     }
 
@@ -269,21 +341,24 @@ public final class Session implements AutoCloseable {
             handlers.clear();
             end = end != null ? end : new GatewayException("done", "the session is closed");
         }
+        watch.cancel(false);
         left.forEach(handler -> handler.ended(end));
     }
 
     private void converse(Link made) throws IOException {
+        Map<String, Object> greeting = new LinkedHashMap<>(hello);
         synchronized (lock) {
             if (closing) {
                 return;
             }
-            Map<String, Object> greeting = new LinkedHashMap<>(hello);
+            link = made;
+            heardAt = System.nanoTime();
             if (session != null) {
                 greeting.put("session", session);
                 greeting.put("received", Long.toUnsignedString(received));
             }
-            made.write(Frame.of(Frame.HELLO, 0, greeting).encode());
         }
+        made.write(Frame.of(Frame.HELLO, 0, greeting).encode());
         ByteBuffer bytes = ByteBuffer.allocate(256 << 10);
         while (made.read(bytes) >= 0) {
             bytes.flip();
@@ -328,6 +403,7 @@ public final class Session implements AutoCloseable {
                 acknowledge();
             }
         }
+        drain();
     }
 
     private void acknowledge() {
@@ -358,8 +434,7 @@ public final class Session implements AutoCloseable {
         }
         boolean isNew = session != null && !isResumed;
         session = Json.text(welcome, "session", "");
-        link = made;
-        isBroken = false;
+        outgoing = new Outgoing(lock, made);
         unacknowledged.forEach(this::write);
         if (isNew) {
             for (var each : new ArrayList<>(handlers.entrySet())) {
@@ -413,23 +488,32 @@ public final class Session implements AutoCloseable {
     }
 
     private void beat() {
-        while (true) {
-            long millis = Json.number(welcome(), "beat_ms", 2000);
-            try {
-                Thread.sleep(Math.max(1, millis / 2));
-            } catch (InterruptedException interrupted) {
-                return;
-            }
+        boolean isLast = false;
+        while (!isLast) {
             synchronized (lock) {
-                if (closing || end != null) {
-                    return;
+                long until = System.nanoTime() + Math.max(1, Json.number(welcome, "beat_ms", 2000) / 2) * 1_000_000;
+                for (long left = until - System.nanoTime(); left > 0 && !closing && end == null; left = until - System.nanoTime()) {
+                    try {
+                        lock.wait(Math.min(left / 1_000_000 + 1, 60_000));
+                    } catch (InterruptedException interrupted) {
+                        // Nobody has this thread to interrupt it.
+                    }
                 }
-                if (link != null && System.nanoTime() - heardAt > 3 * millis * 1_000_000) {
-                    drop();
-                } else {
+                isLast = closing || end != null;
+                if (!isLast) {
                     acknowledge();
+                } else if (closing) {
+                    write(new Frame(Frame.BYE, 0, 0, 0, "{}".getBytes(StandardCharsets.UTF_8)));
                 }
             }
+            drain();
+        }
+        Outgoing last;
+        synchronized (lock) {
+            last = outgoing;
+        }
+        if (last != null) {
+            last.drainAll();
         }
     }
 
@@ -454,13 +538,22 @@ public final class Session implements AutoCloseable {
     @Override
     public void close() {
         synchronized (lock) {
-            if (!closing) {
-                write(new Frame(Frame.BYE, 0, 0, 0, "{}".getBytes(StandardCharsets.UTF_8)));
-            }
             closing = true;
-            drop();
             lock.notifyAll();
         }
-        beat.interrupt();
+        boolean wasInterrupted = Thread.interrupted();
+        try {
+            // It writes BYE. A hub that does not read is not waited for.
+            beat.join(FAREWELL);
+        } catch (InterruptedException interrupted) {
+            wasInterrupted = true;
+        }
+        drop();
+        synchronized (lock) {
+            lock.notifyAll();
+        }
+        if (wasInterrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 }

@@ -39,6 +39,12 @@ public final class RunDirectory {
         return (usable ? memory : Path.of("/tmp")).resolve("tampu-" + user());
     }
 
+    /** Returns the domain that this environment names: {@code TAMPU_DOMAIN}, else {@code local}. */
+    public static String domain(Map<String, String> environment) {
+        String named = environment.getOrDefault("TAMPU_DOMAIN", "");
+        return named.isEmpty() ? "local" : named;
+    }
+
     /** Returns the part of a domain. */
     public static Path of(Path run, String domain) {
         return run.resolve(chunk(domain));

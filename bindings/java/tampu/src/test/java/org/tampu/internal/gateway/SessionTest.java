@@ -373,4 +373,133 @@ class SessionTest {
             assertEquals(Frame.PUBLISH, hub.next().kind(), "nothing else was opened or closed");
         }
     }
+
+    private Session greeted(Hub hub) throws Exception {
+        hub.next();
+        hub.welcome(false, 0);
+        session.awaitWelcome(10_000);
+        return session;
+    }
+
+    /** Fills the window of a hub that reads all and acknowledges nothing; returns the number of frames. */
+    private int fill(Hub hub) throws Exception {
+        Thread reads = new Thread(() -> {
+            try {
+                for (ByteBuffer sink = ByteBuffer.allocate(1 << 20); hub.channel.read(sink) >= 0; sink.clear()) {
+                    // Nothing is acknowledged.
+                }
+            } catch (Exception closed) {
+                // The test has ended.
+            }
+        });
+        reads.setDaemon(true);
+        reads.start();
+        int sent = 0;
+        while (session.send(new Frame(Frame.PUBLISH, 0, 1, 0, new byte[1 << 20]), 0)) {
+            sent++;
+        }
+        return sent;
+    }
+
+    /** Waits until a thread waits for the hub. */
+    private static void awaitWaiting(Thread thread) throws Exception {
+        while (thread.getState() != Thread.State.TIMED_WAITING) {
+            assertTrue(thread.isAlive(), "it has not waited");
+            Thread.sleep(1);
+        }
+    }
+
+    @Test
+    void anInterruptedSenderIsToldThatItsFrameWasNotSent() throws Exception {
+        try (Hub hub = new Hub()) {
+            greeted(hub);
+            fill(hub);
+            BlockingQueue<Object> results = new LinkedBlockingQueue<>();
+            Thread sender = new Thread(() -> {
+                try {
+                    session.send(publish(1));
+                    results.add("sent");
+                } catch (GatewayException why) {
+                    results.add(why.code() + " " + Thread.currentThread().isInterrupted());
+                }
+            });
+            sender.start();
+            awaitWaiting(sender);
+            long waiting = session.waiting();
+            sender.interrupt();
+            assertEquals("interrupted true", results.take());
+            assertEquals(waiting, session.waiting());
+        }
+    }
+
+    @Test
+    void aQuestionThatWaitsForRoomIsSentOnceByASessionThatBeganAnew() throws Exception {
+        Thread asker;
+        try (Hub hub = new Hub()) {
+            greeted(hub);
+            fill(hub);
+            asker = new Thread(() -> {
+                try {
+                    session.open(new Taker(), id -> new Frame(Frame.ASK, 0, id, 0, new byte[1]));
+                } catch (GatewayException over) {
+                    ends.add(over.code());
+                }
+            });
+            asker.start();
+            awaitWaiting(asker);
+            // Those without data of the program do not wait.
+            session.open(new Taker(), id -> Frame.of(Frame.OPEN, id, Map.of()));
+        }
+        try (Hub hub = new Hub()) {
+            hub.next();
+            hub.welcome(false, 0);
+            List<Integer> kinds = new ArrayList<>(List.of(hub.next().kind(), hub.next().kind()));
+            session.send(publish(1));
+            kinds.add(hub.next().kind());
+            assertEquals(List.of(Frame.OPEN, Frame.ASK, Frame.PUBLISH), kinds);
+            asker.join();
+            assertEquals(List.of(), ends);
+        }
+    }
+
+    @Test
+    void aConnectionIsLeftOnWhichTheHubNeitherReadsNorSpeaks() throws Exception {
+        Hub hub = new Hub();
+        hub.next();
+        hub.send(Frame.of(Frame.WELCOME, 0, Map.of("version", 1, "session", "5e", "resumed", false, "received", "0", "beat_ms", 100)));
+        session.awaitWelcome(10_000);
+        Thread sender = new Thread(() -> {
+            try {
+                while (true) {
+                    session.send(new Frame(Frame.PUBLISH, 0, 1, 0, new byte[1 << 18]));
+                }
+            } catch (GatewayException over) {
+                // The test has ended.
+            }
+        });
+        sender.start();
+        try (Hub next = new Hub()) {
+            assertEquals("5e", next.next().json().get("session"), "the session is resumed");
+            next.welcome(true, 0);
+            assertEquals(1, next.next().number());
+        }
+        hub.close();
+        session.close();
+        sender.join();
+    }
+
+    @Test
+    void aHubThatDoesNotAnswerTheGreetingIsLeft() throws Exception {
+        session.close();
+        server.close();
+        server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+        server.bind(UnixDomainSocketAddress.of(directory.resolve("t")));
+        session = new Session(() -> Link.unix(directory.resolve("t")), Map.of("versions", List.of(1), "client", "java 7"), 50);
+        Hub silent = new Hub();
+        assertEquals(Frame.HELLO, silent.next().kind());
+        try (Hub hub = new Hub()) {
+            greeted(hub);
+        }
+        silent.close();
+    }
 }
