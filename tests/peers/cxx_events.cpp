@@ -60,6 +60,27 @@ template <typename T> static void type(const Server &server, const Client &clien
         } else {
             attribute.push(elements[3]);
         }
+        const auto follow = client.queue({config.name}, 100, [] {
+            Options options;
+            options.kinds = TAMPU_EVENT_USER;
+            options.without_first = true;
+            return options;
+        }());
+        const auto pushed_as = [&] {
+            if (format == TAMPU_EVENT_IMAGE) {
+                return attribute.push_image_as(TAMPU_EVENT_USER, elements.data(), 2, 2, TAMPU_EVENT_WARNING);
+            }
+            if (format == TAMPU_EVENT_SPECTRUM) {
+                return attribute.push_as(TAMPU_EVENT_USER, elements.data(), elements.size(), TAMPU_EVENT_WARNING);
+            }
+            return attribute.push_as(TAMPU_EVENT_USER, elements[3], TAMPU_EVENT_WARNING);
+        };
+        check(config.name + " as another kind", within([&] {
+                  check("it is sent", pushed_as().number > 0);
+                  bool good = false;
+                  follow.next(100, [&](const Event &event) { good = event.has_value() && event.raw().value->format == format && event.quality() == TAMPU_EVENT_WARNING; });
+                  return good;
+              }));
         const bool came = comes(queue, [&](const Event &event) {
             const auto &value = *event.raw().value;
             const std::size_t count = format == TAMPU_EVENT_SCALAR ? 1 : elements.size();
@@ -210,7 +231,8 @@ int main() try {
         config.name = "test/types/encoded/0";
         const auto attribute = server.declare<Encoded>(config);
         const auto queue = client.queue({config.name}, 10);
-        attribute.push(Encoded{"JPEG_RGB24", bytes, sizeof bytes});
+        attribute.push(Encoded{"RAW", bytes, 1});
+        attribute.push_as(TAMPU_EVENT_CHANGE, Encoded{"JPEG_RGB24", bytes, sizeof bytes});
         check(config.name, comes(queue, [&](const Event &event) {
                   const Encoded encoded = event.encoded();
                   return encoded.format == "JPEG_RGB24" && encoded.size == 3 && std::memcmp(encoded.data, bytes, 3) == 0;

@@ -392,8 +392,8 @@ int32_t tampu_event_unsubscribe(tampu_event_subscription *subscription);
 /* Tells the counts of a subscription. 0: done; -1: failed. */
 int32_t tampu_event_counts_of(const tampu_event_subscription *subscription, tampu_event_counts *counts, size_t size);
 
-/* Subscribes to names and patterns with a queue of at most `bound` events. When it is full, the oldest is dropped and counted.
- * NULL on failure. */
+/* Subscribes to names and patterns with a queue of at most `bound` events. When it is full, the oldest is dropped and counted, and
+ * the next event of its attribute has it in `missed_from` and `missed_to`. NULL on failure. */
 tampu_event_queue *tampu_event_queue_open(const tampu_event_client *client, const char *const *attributes, size_t count,
                                           const tampu_event_options *options, size_t size, size_t bound);
 

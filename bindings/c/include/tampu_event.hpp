@@ -152,13 +152,27 @@ public:
     bool push_image(const T *elements, std::uint32_t x, std::uint32_t y) const {
         return push_elements(TAMPU_EVENT_IMAGE, elements, static_cast<std::size_t>(x) * y, x, y);
     }
-    // Publishes a scalar as these kinds, with a quality and a time (ns of UTC, 0: now).
+    // Publishes a scalar as these kinds (0: as the criteria say), with a quality and a time (ns of UTC, 0: now).
     tampu_event_pushed push_as(std::uint32_t kinds, const T &element, std::int32_t quality = TAMPU_EVENT_VALID, std::int64_t time = 0) const {
-        const detail::Borrowed value(TAMPU_EVENT_SCALAR, &element, 1, 1, 0);
-        const tampu_event_reading reading = {value.get(), nullptr, quality, kinds, time};
-        tampu_event_pushed pushed;
-        detail::checked(tampu_event_push_reading(handle_.get(), &reading, sizeof reading, &pushed, sizeof pushed));
-        return pushed;
+        if constexpr (std::is_same_v<T, Encoded>) {
+            return push_reading(kinds, detail::Borrowed(element), quality, time);
+        } else {
+            return push_reading(kinds, detail::Borrowed(TAMPU_EVENT_SCALAR, &element, 1, 1, 0), quality, time);
+        }
+    }
+    // Publishes a row so.
+    tampu_event_pushed push_as(std::uint32_t kinds, const T *elements, std::size_t count, std::int32_t quality = TAMPU_EVENT_VALID,
+                               std::int64_t time = 0) const {
+        return push_reading(kinds, detail::Borrowed(TAMPU_EVENT_SPECTRUM, elements, count), quality, time);
+    }
+    template <typename Row, typename = decltype(std::declval<const Row &>().data())>
+    tampu_event_pushed push_as(std::uint32_t kinds, const Row &row, std::int32_t quality = TAMPU_EVENT_VALID, std::int64_t time = 0) const {
+        return push_as(kinds, row.data(), row.size(), quality, time);
+    }
+    // Publishes `y` rows of `x` elements so.
+    tampu_event_pushed push_image_as(std::uint32_t kinds, const T *elements, std::uint32_t x, std::uint32_t y,
+                                     std::int32_t quality = TAMPU_EVENT_VALID, std::int64_t time = 0) const {
+        return push_reading(kinds, detail::Borrowed(TAMPU_EVENT_IMAGE, elements, static_cast<std::size_t>(x) * y, x, y), quality, time);
     }
     // Publishes that the attribute could not be read.
     bool fail(const std::string &reason, const std::string &description, const std::string &origin = {}) const {
@@ -179,6 +193,12 @@ private:
     explicit Attribute(tampu_event_attribute *handle) : handle_(handle) {}
     bool push_elements(std::int32_t format, const T *elements, std::size_t count, std::uint32_t x, std::uint32_t y) const {
         return detail::checked(tampu_event_push(handle_.get(), detail::Borrowed(format, elements, count, x, y).get())) > 0;
+    }
+    tampu_event_pushed push_reading(std::uint32_t kinds, const detail::Borrowed &value, std::int32_t quality, std::int64_t time) const {
+        const tampu_event_reading reading = {value.get(), nullptr, quality, kinds, time};
+        tampu_event_pushed pushed;
+        detail::checked(tampu_event_push_reading(handle_.get(), &reading, sizeof reading, &pushed, sizeof pushed));
+        return pushed;
     }
 
     std::unique_ptr<tampu_event_attribute, Withdraw> handle_;

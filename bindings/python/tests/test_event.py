@@ -252,6 +252,93 @@ def test_a_question_for_the_current_value_reaches_the_program(both, place):
     assert [error["description"] for error in found[1]["errors"]] == ["no answer"]
 
 
+def test_reads_that_are_coroutines_are_awaited_beside_one_another_and_refused_without_a_loop(place):
+    with event.Server("py/coroutines") as server:
+        slow = server.declare("t/coro/py/slow", int, change_abs=0)
+        quick = server.declare("t/coro/py/quick", int, change_abs=0)
+        calls, started, release = [], [], []
+
+        async def never():
+            started.append(1)
+            await release[0].wait()
+            return 7
+
+        async def read():
+            calls.append(1)
+            await asyncio.sleep(0)
+            return len(calls)
+
+        server.poll(slow, 10, never)
+        server.poll(quick, 10, read)
+
+        async def some():
+            release.append(asyncio.Event())
+            task = asyncio.create_task(server.polls())
+            while len(calls) < 5 or not started:
+                await asyncio.sleep(0.01)
+            assert started == [1], "the one that is awaited is not called again"
+            release[0].set()
+            while len(started) < 2:
+                await asyncio.sleep(0.01)
+            task.cancel()
+
+        asyncio.run(asyncio.wait_for(some(), 30))
+        with event.Client("py/coroutines") as client, client.subscribe("t/coro/py/slow") as events:
+            first = events.next(30)
+            assert first is not None and first.value == 7
+        with pytest.raises(TypeError, match="t/coro/py/.*coroutine; await `polls"):
+            server.run_polls(30)
+
+
+def test_two_tasks_share_a_subscription(both):
+    server, client = both
+    attribute = server.declare("t/tasks/py/x", int, change_abs=0)
+    attribute.push(-1)
+
+    async def take(events, got):
+        async for one in events:
+            got.append(one.value)
+            await asyncio.sleep(0)
+
+    async def main():
+        with client.subscribe("t/tasks/py/x") as events:
+            got = []
+            tasks = [asyncio.create_task(take(events, got)) for _ in range(3)]
+            for number in range(50):
+                while len(got) <= number:
+                    await asyncio.sleep(0.001)
+                attribute.push(number)
+            while len(got) < 51:
+                await asyncio.sleep(0.001)
+            # One of them leaves; the others go on.
+            tasks[0].cancel()
+            for number in range(50, 60):
+                attribute.push(number)
+                while len(got) < number + 2:
+                    await asyncio.sleep(0.001)
+            events.close()
+            await asyncio.gather(*tasks[1:])
+            assert sorted(got) == list(range(-1, 60))
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_events_that_a_full_queue_dropped_are_told_by_the_next_one(both):
+    server, client = both
+    attribute = server.declare("t/full/py/x", int, change_abs=0)
+    attribute.push(0)
+    with client.subscribe("t/full/py/x", bound=4) as events:
+        first = events.next(30)
+        assert first is not None and (first.number, first.missed) == (1, None)
+        attribute.push_all(range(1, 11))
+        assert attribute.flush(30)
+        while events.stats()["delivered"] < 11:
+            time.sleep(0.01)
+        got = [(one.number, one.missed) for one in events.take(30)]
+        assert got == [(8, (2, 8)), (9, None), (10, None), (11, None)]
+        assert events.stats()["dropped"] == 6
+
+
 def test_latest_values_and_batches(both):
     server, client = both
     pair = [server.declare(f"t/latest/py/{name}", change_abs=0) for name in "xy"]

@@ -39,6 +39,7 @@ use self::{
 };
 pub use self::{
     directory::AttributeOwner,
+    dropped::DroppedEvents,
     event::{AttributeInfo, Event, Update},
     options::SubscribeOptions,
     subscription::{EventStream, LatestValues, Subscription, SubscriptionStats},
@@ -54,6 +55,7 @@ mod binding;
 mod by_incarnation;
 mod commands;
 mod directory;
+mod dropped;
 mod early;
 mod event;
 mod options;

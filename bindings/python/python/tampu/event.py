@@ -15,12 +15,14 @@ All code of the program runs on its own threads: the one that iterates, the loop
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections import deque
+from functools import partial
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Iterable, Iterator, Mapping, NamedTuple
+from typing import Any, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, NamedTuple
 
-from ._aio import readable
+from ._aio import readable, wake
 from ._native import Event, EventAttribute, EventClient, EventColumns, EventServer, EventStream, LatestEvents, Table, View
 from ._when import When, nanoseconds
 
@@ -170,7 +172,7 @@ class Server:
         """Has ``read`` called at this period, and pushes what it returns. ``run_polls`` or ``polls`` calls it.
 
         The period can be changed from outside while the program runs (``tampu event conf``). An exception becomes a
-        failed reading.
+        failed reading. ``read`` may be a coroutine function, for ``polls``; while one is awaited it is not called again.
         """
         number = len(self._reads)
         self._reads[number] = (attribute, read, True)
@@ -181,7 +183,7 @@ class Server:
         pushes what it returns. ``run_polls`` or ``polls`` calls it.
 
         Those who ask wait at most 2 s, and share the reading. They get the text of an exception; the attribute's reading
-        stays as it is.
+        stays as it is. ``read`` may be a coroutine function, for ``polls``.
         """
         number = len(self._reads)
         self._reads[number] = (attribute, read, False)
@@ -197,28 +199,66 @@ class Server:
             if not due:
                 return count
             for number in due:
-                self._read(number)
+                self._refuse(number, self._read(number))
                 count += 1
 
     async def polls(self) -> None:
-        """Reads attributes when they are due or asked for, in the loop of asyncio, until the server is closed."""
-        while (due := self._native.due()) is not None:
-            if not due:
-                await readable(self._native.fileno())
-            for number in due:
-                self._read(number)
+        """Reads attributes when they are due or asked for, in the loop of asyncio, until the server is closed.
 
-    def _read(self, number: int) -> None:
-        attribute, read, is_poll = self._reads[number]
+        Reads that are coroutines are awaited beside one another.
+        """
+        running: dict[int, asyncio.Task[None]] = {}
         try:
-            attribute.push(read())
+            while (due := self._native.due()) is not None:
+                if not due:
+                    await readable(self._native.fileno())
+                for number in due:
+                    if number not in running and (reading := self._read(number)) is not None:
+                        running[number] = task = asyncio.ensure_future(self._await(number, reading))
+                        task.add_done_callback(partial(_forget, running, number))
+        finally:
+            for task in list(running.values()):
+                task.cancel()
+
+    def _read(self, number: int) -> Awaitable[Any] | None:
+        """Reads an attribute, or returns what has to be awaited for it."""
+        attribute, read, _ = self._reads[number]
+        try:
+            value = read()
+            if inspect.isawaitable(value):
+                return value
+            attribute.push(value)
         except Exception as error:
-            if is_poll:
-                attribute.fail(type(error).__name__, str(error), getattr(read, "__qualname__", ""))
-            else:
-                self._native.read_ended(number, type(error).__name__, str(error))
+            self._failed(number, error)
         else:
             self._native.read_ended(number)
+        return None
+
+    async def _await(self, number: int, reading: Awaitable[Any]) -> None:
+        try:
+            self._reads[number][0].push(await reading)
+        except Exception as error:
+            self._failed(number, error)
+        else:
+            self._native.read_ended(number)
+
+    def _failed(self, number: int, error: Exception) -> None:
+        attribute, read, is_poll = self._reads[number]
+        if is_poll:
+            attribute.fail(type(error).__name__, str(error), getattr(read, "__qualname__", ""))
+        else:
+            self._native.read_ended(number, type(error).__name__, str(error))
+
+    def _refuse(self, number: int, reading: Awaitable[Any] | None) -> None:
+        if reading is None:
+            return
+        attribute, read, _ = self._reads[number]
+        if inspect.iscoroutine(reading):
+            reading.close()
+        name = getattr(read, "__qualname__", repr(read))
+        error = TypeError(f"{attribute.name}: the read {name} is a coroutine; await `polls()` in place of `run_polls()`")
+        self._failed(number, error)
+        raise error
 
     def close(self) -> None:
         """Withdraws all attributes and ends the polls."""
@@ -233,6 +273,10 @@ class Server:
         self.close()
 
 
+def _forget(running: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task[None]) -> None:
+    del running[number]
+
+
 def _now() -> float:
     import time
 
@@ -243,7 +287,8 @@ class Subscription:
     """Events of some attributes, in the order of each source.
 
     Iterate with ``async for`` or ``for``; ``next`` waits at most so long; ``run`` and ``deliver`` call a function. When
-    the queue is full, the oldest event is dropped and counted in ``stats``.
+    the queue is full, the oldest event is dropped and counted in ``stats``, and ``missed`` of the next event of its
+    attribute has its number. Several tasks may iterate one subscription; each event goes to one of them.
     """
 
     def __init__(self, native: EventStream) -> None:
@@ -260,7 +305,9 @@ class Subscription:
                 raise StopAsyncIteration
             if not taken:
                 await readable(self._native.fileno())
+                continue
             self._waiting.extend(taken)
+            wake(self._native.fileno())
         return self._waiting.popleft()
 
     def __iter__(self) -> Iterator[Event]:
@@ -296,6 +343,7 @@ class Subscription:
         """Calls ``callback`` with each event, in the loop of asyncio, until ``close``."""
         while (count := self._native.call(callback, _AT_ONCE)) is not None:
             if count:
+                wake(self._native.fileno())
                 await asyncio.sleep(0)
             else:
                 await readable(self._native.fileno())

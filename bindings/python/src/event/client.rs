@@ -18,7 +18,11 @@ use tampu_event::{
 use tampu_types::event::{AttributeName, AttributePattern, EventKind};
 
 use crate::{
-    event::{inbox::Inbox, join, received::ReceivedEvent},
+    event::{
+        inbox::{Inbox, Queued},
+        join,
+        received::ReceivedEvent,
+    },
     failure::raised,
 };
 
@@ -223,6 +227,8 @@ fn counters<'py>(py: Python<'py>, subscription: Option<&Subscription>, dropped: 
     counters.set_item("dropped", dropped)?;
     Ok(counters)
 }
+
+impl Queued for Row {}
 
 struct Row {
     info: Arc<tampu_event::client::AttributeInfo>,

@@ -7,11 +7,35 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
+use tampu_event::client::{DroppedEvents, Update};
 
 use crate::bell::{Bell, SIGNALS};
 
+/// Item of an inbox. One that is dropped may have the next one report it.
+pub trait Queued {
+    /// Notes that this item was dropped.
+    fn dropped(&self, _events: &mut DroppedEvents) {}
+
+    /// Reports the items that were dropped before this one.
+    fn report(&mut self, _events: &mut DroppedEvents) {}
+}
+
+impl Queued for Update {
+    fn dropped(&self, events: &mut DroppedEvents) {
+        events.note(self);
+    }
+
+    fn report(&mut self, events: &mut DroppedEvents) {
+        events.report(self);
+    }
+}
+
+/// Number of a read that is due.
+impl Queued for u64 {}
+
 struct Waiting<T> {
     items: VecDeque<T>,
+    events: DroppedEvents,
     dropped: u64,
     closed: bool,
     /// The reader has found the queue empty and waits for the bell.
@@ -26,10 +50,11 @@ pub struct Inbox<T> {
     bell: Bell,
 }
 
-impl<T> Inbox<T> {
+impl<T: Queued> Inbox<T> {
     /// Makes a queue of at most `bound` items.
     pub fn bounded(bound: usize) -> std::io::Result<Inbox<T>> {
-        let waiting = Waiting { items: VecDeque::new(), dropped: 0, closed: false, armed: false };
+        let waiting =
+            Waiting { items: VecDeque::new(), events: DroppedEvents::default(), dropped: 0, closed: false, armed: false };
         Ok(Inbox { waiting: Mutex::new(waiting), filled: Condvar::new(), bound: bound.max(1), bell: Bell::new()? })
     }
 
@@ -37,7 +62,9 @@ impl<T> Inbox<T> {
     pub fn put(&self, item: T) {
         let mut waiting = self.waiting.lock();
         if waiting.items.len() >= self.bound {
-            waiting.items.pop_front();
+            if let Some(oldest) = waiting.items.pop_front() {
+                oldest.dropped(&mut waiting.events);
+            }
             waiting.dropped += 1;
         }
         waiting.items.push_back(item);
@@ -64,10 +91,12 @@ impl<T> Inbox<T> {
         if waiting.items.is_empty() {
             return if waiting.closed { None } else { Some(VecDeque::new()) };
         }
-        if waiting.items.len() <= most {
-            return Some(std::mem::take(&mut waiting.items));
-        }
-        Some(waiting.items.drain(..most).collect())
+        let mut taken = match waiting.items.len() <= most {
+            true => std::mem::take(&mut waiting.items),
+            false => waiting.items.drain(..most).collect(),
+        };
+        taken.iter_mut().for_each(|item| item.report(&mut waiting.events));
+        Some(taken)
     }
 
     /// Takes items as [`Inbox::take`] does. If there are none, the bell rings with the next one.

@@ -125,6 +125,11 @@ impl Update {
         EventView::parse(&self.bytes).ok()
     }
 
+    #[cfg(test)]
+    pub(super) fn set_bytes(&mut self, bytes: &[u8]) {
+        self.bytes = bytes.into();
+    }
+
     /// Takes over the reading of an earlier update, with its number.
     pub(super) fn keep_reading_of(&mut self, before: &mut Update) {
         self.bytes = std::mem::take(&mut before.bytes);

@@ -12,7 +12,10 @@ use parking_lot::Mutex;
 use tampu_bus::clock::Gate;
 use tampu_types::event::{AttributeName, Reason, sample::FLAG_REMARK};
 
-use super::event::{Event, Update};
+use super::{
+    dropped::DroppedEvents,
+    event::{Event, Update},
+};
 
 pub(super) type Callback = Box<dyn FnMut(&Event<'_>) + Send>;
 
@@ -52,10 +55,20 @@ fn count(delivered: &AtomicU64) {
 #[derive(Default)]
 struct Waiting {
     updates: VecDeque<Update>,
+    dropped: DroppedEvents,
     wakers: Vec<Waker>,
 }
 
-/// Bounded queue of events. When it is full, the oldest event is dropped and counted.
+impl Waiting {
+    fn pop(&mut self) -> Option<Update> {
+        let mut update = self.updates.pop_front()?;
+        self.dropped.report(&mut update);
+        Some(update)
+    }
+}
+
+/// Bounded queue of events. When it is full, the oldest event is dropped and counted, and the next one of its attribute
+/// reports it as missing.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     bound: usize,
@@ -72,7 +85,9 @@ impl Queue {
         let mut waiting = self.waiting.lock();
         count(delivered);
         if waiting.updates.len() >= self.bound {
-            waiting.updates.pop_front();
+            if let Some(oldest) = waiting.updates.pop_front() {
+                waiting.dropped.note(&oldest);
+            }
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         let first = waiting.updates.is_empty();
@@ -86,7 +101,7 @@ impl Queue {
     }
 
     pub fn pop(&self) -> Option<Update> {
-        self.waiting.lock().updates.pop_front()
+        self.waiting.lock().pop()
     }
 
     pub fn next(&self, timeout: Duration) -> Option<Update> {
@@ -106,7 +121,7 @@ impl Queue {
 
     pub fn poll(&self, context: &mut Context<'_>) -> Poll<Update> {
         let mut waiting = self.waiting.lock();
-        match waiting.updates.pop_front() {
+        match waiting.pop() {
             Some(update) => Poll::Ready(update),
             None => {
                 waiting.wakers.retain(|waker| !waker.will_wake(context.waker()));
@@ -174,5 +189,69 @@ impl Latest {
 
     pub fn conflated(&self) -> u64 {
         self.conflated.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tampu_bus::SourceInfo;
+    use tampu_types::{
+        Incarnation, SourceName, Time,
+        event::{AttributeConfig, DataType, Format, Missed},
+    };
+
+    use super::*;
+    use crate::client::event::{AttributeInfo, source_event};
+
+    /// An event of a life of an attribute's source, or a report without a reading.
+    fn update(name: &str, boot: u32, number: u64, missed: Missed, reads: bool) -> Update {
+        let config = AttributeConfig::new(AttributeName::new(name).unwrap(), DataType::Long, Format::Scalar);
+        let info = Arc::new(AttributeInfo { number: 1, epoch: 1, config });
+        let source =
+            SourceInfo { source: SourceName::new("s").unwrap(), incarnation: Incarnation { boot, ..Incarnation::default() } };
+        let mut update = source_event(&info, &source, Reason::Update, Time(0)).to_update();
+        (update.number, update.missed) = (number, missed);
+        if reads {
+            update.set_bytes(b"event");
+        }
+        update
+    }
+
+    fn came(queue: &Queue) -> Vec<(u64, Missed)> {
+        std::iter::from_fn(|| queue.pop()).map(|update| (update.number, update.missed)).collect()
+    }
+
+    #[test]
+    fn what_a_full_queue_drops_is_missing_before_the_attributes_next_event() {
+        let (queue, delivered) = (Queue::bounded(3), AtomicU64::new(0));
+        let put = |name, boot, number, missed, reads| queue.put(update(name, boot, number, missed, reads), &delivered);
+        for number in 1..=4 {
+            put("a/b/c/d", 1, number, Missed::Nothing, true);
+        }
+        put("a/b/c/e", 1, 7, Missed::Nothing, true);
+        assert_eq!(came(&queue), [(3, Missed::Exactly(1, 3)), (4, Missed::Nothing), (7, Missed::Nothing)]);
+        // A gap that is dropped counts with those before and behind it; one that comes is longer.
+        put("a/b/c/d", 1, 5, Missed::Nothing, true);
+        put("a/b/c/d", 1, 0, Missed::Exactly(6, 9), false);
+        put("a/b/c/e", 1, 8, Missed::Nothing, true);
+        put("a/b/c/e", 1, 9, Missed::Nothing, true);
+        put("a/b/c/d", 1, 11, Missed::Exactly(9, 11), true);
+        assert_eq!(came(&queue), [(8, Missed::Nothing), (9, Missed::Nothing), (11, Missed::Exactly(5, 11))]);
+        assert_eq!(queue.dropped(), 4);
+    }
+
+    #[test]
+    fn of_another_life_the_number_of_dropped_events_is_unknown_and_reports_count_for_nothing() {
+        let (queue, delivered) = (Queue::bounded(1), AtomicU64::new(0));
+        let put = |name, boot, number, missed, reads| queue.put(update(name, boot, number, missed, reads), &delivered);
+        put("a/b/c/d", 1, 5, Missed::Nothing, true);
+        put("a/b/c/d", 2, 1, Missed::Nothing, true);
+        assert_eq!(came(&queue), [(1, Missed::Unknown)]);
+        put("a/b/c/d", 2, 0, Missed::Nothing, false);
+        put("a/b/c/d", 2, 2, Missed::Nothing, true);
+        assert_eq!(came(&queue), [(2, Missed::Nothing)]);
+        assert_eq!(queue.dropped(), 2);
     }
 }

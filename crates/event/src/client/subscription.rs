@@ -67,7 +67,7 @@ impl Subscription {
 }
 
 /// Subscription with a bounded queue. When the queue is full, the oldest event is dropped, counted in
-/// [`SubscriptionStats::dropped`].
+/// [`SubscriptionStats::dropped`], and reported as missing by the next event of its attribute.
 pub struct EventStream {
     pub(super) subscription: Subscription,
 }

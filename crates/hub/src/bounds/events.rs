@@ -37,7 +37,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         Constant("event/src/server/host_route.rs", "WISHES", "128", "128"),
         "a further one is refused until another one is released",
     ),
-    bound("queue of an event stream", Other("the subscriber's option"), "the oldest event is dropped and counted"),
+    bound(
+        "queue of an event stream",
+        Other("the subscriber's option"),
+        "the oldest event is dropped, counted, and reported as missing by the next one",
+    ),
     bound(
         "events that wait for the history's archive",
         Other("32 MiB"),
