@@ -186,43 +186,32 @@ static void print(const Event &event) {
 // Pushes to an attribute, whatever its type is. The attribute lives as long as this.
 using Published = std::function<void(const Command &)>;
 
-// Kinds, a quality and other formats than a scalar with kinds are those of C's function.
-static void push_reading(const tampu_event_attribute *attribute, const Command &command, const tampu_event_value &value) {
-    const tampu_event_reading reading = {&value, nullptr, index_of(QUALITIES, command["quality"]), kinds_of(command.list("kinds")), 0};
-    if (tampu_event_push_reading(attribute, &reading, sizeof reading, nullptr, 0) < 0) {
-        throw tampu::Failure(tampu_event_last_error());
-    }
-}
-
 template <typename T> static void push(const Attribute<T> &attribute, const Command &command, std::int32_t format) {
     const Texts &texts = command.list("elements");
-    const bool is_plain = command.list("kinds").empty() && command["quality"] == "valid";
+    const auto kinds = kinds_of(command.list("kinds"));
+    const auto quality = index_of(QUALITIES, command["quality"]);
+    const bool is_plain = kinds == 0 && command["quality"] == "valid";
     if constexpr (std::is_same_v<T, Encoded>) {
         std::string bytes;
         for (std::size_t at = 0; at < texts.at(1).size(); at += 2) {
             bytes += static_cast<char>(std::stoi(texts[1].substr(at, 2), nullptr, 16));
         }
+        const Encoded encoded{texts[0], bytes.data(), bytes.size()};
         if (is_plain) {
-            attribute.push(Encoded{texts[0], bytes.data(), bytes.size()});
+            attribute.push(encoded);
         } else {
-            push_reading(attribute.get(), command, {TAMPU_EVENT_ENCODED, TAMPU_EVENT_SCALAR, 1, 0, bytes.data(), bytes.size(), texts[0].c_str()});
+            attribute.push_as(kinds, encoded, quality);
         }
     } else {
         const auto elements = std::make_unique<T[]>(texts.size());
         std::transform(texts.begin(), texts.end(), elements.get(), read<T>);
         const auto x = integer<std::uint32_t>(command["x"]), y = integer<std::uint32_t>(command["y"]);
         if (!is_plain && format == TAMPU_EVENT_SCALAR) {
-            attribute.push_as(kinds_of(command.list("kinds")), elements[0], index_of(QUALITIES, command["quality"]));
+            attribute.push_as(kinds, elements[0], quality);
+        } else if (!is_plain && format == TAMPU_EVENT_SPECTRUM) {
+            attribute.push_as(kinds, elements.get(), texts.size(), quality);
         } else if (!is_plain) {
-            std::vector<const char *> pointers;
-            const void *data = elements.get();
-            if constexpr (std::is_same_v<T, std::string>) {
-                for (std::size_t nth = 0; nth < texts.size(); ++nth) {
-                    pointers.push_back(elements[nth].c_str());
-                }
-                data = pointers.data();
-            }
-            push_reading(attribute.get(), command, {tampu::event::detail::TypeOf<T>::number, format, x, y, data, texts.size(), nullptr});
+            attribute.push_image_as(kinds, elements.get(), x, y, quality);
         } else if (format == TAMPU_EVENT_SCALAR) {
             attribute.push(elements[0]);
         } else if (format == TAMPU_EVENT_SPECTRUM) {

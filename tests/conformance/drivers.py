@@ -76,6 +76,8 @@ class Driver:
         # Events with a reading, and notices without one, by the name of their attribute.
         self.events = collections.defaultdict(list)
         self.notices = collections.defaultdict(list)
+        # Missing events that the next event of an attribute follows.
+        self.gaps = {}
         # Lines about bulk data, by the name of their stream and their parameter.
         self.bulk = collections.defaultdict(list)
         threading.Thread(target=self._read, daemon=True).start()
@@ -85,6 +87,12 @@ class Driver:
             line = json.loads(text)
             with self.changed:
                 if line["line"] == "event":
+                    # A gap stands before the event that it is told for; many programs want both together.
+                    gap = self.gaps.pop(line["name"], [])
+                    if "number" not in line:
+                        self.gaps[line["name"]] = line["missed"] or gap
+                    elif not line["missed"]:
+                        line["missed"] = gap
                     (self.events if "number" in line else self.notices)[line["name"]].append(line)
                 elif line["line"] in ("block", "end", "sent"):
                     self.bulk[line["name"], line["parameter"]].append(line)

@@ -15,6 +15,7 @@ from hub import Place, check, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
 import bulk  # noqa: E402
+import cdr  # noqa: E402
 import drivers  # noqa: E402
 import faults  # noqa: E402
 import kit  # noqa: E402
@@ -22,6 +23,8 @@ import skew  # noqa: E402
 import values  # noqa: E402
 
 LEVELS = ["Trace", "Delouse", "Debug", "Info", "Notice", "Warning", "Error", "Critical", "Alert", "Emergency"]
+# The reader that has another implementation of CDR.
+CDR = "cyclonedds"
 KEYS = ["type", "format", "x", "y", "elements", "quality"]
 
 
@@ -31,7 +34,8 @@ class Values(kit.Kit):
     def events(self):
         """Every data type in every format, from each to each."""
         wrong = []
-        rows = {publisher: dict.fromkeys(self.drivers, (0, 0)) for publisher in self.drivers}
+        readers = [*self.drivers, CDR]
+        rows = {publisher: dict.fromkeys(readers, (0, 0)) for publisher in self.drivers}
         for publisher, driver in self.drivers.items():
             for wanted in values.FORMATS:
                 some = [each for each in values.attributes(publisher) if each[2] == wanted]
@@ -39,7 +43,7 @@ class Values(kit.Kit):
                     before = rows[publisher][reader]
                     rows[publisher][reader] = (before[0] + right, before[1] + total)
         shown = {publisher: {reader: f"{right}/{total}" for reader, (right, total) in cells.items()} for publisher, cells in rows.items()}
-        kit.matrix("events: values that arrived exactly as they were pushed, in order", list(self.drivers), shown)
+        kit.matrix("events: values that arrived exactly as they were pushed, in order", readers, shown)
         for line in wrong[:20]:
             print(f"    {line}")
         check("every value of every type and format arrived at every reader, once and in order", not wrong)
@@ -53,10 +57,12 @@ class Values(kit.Kit):
             driver.send("push", name=name, **values.without_type(expected[name][0]))
         for reader in self.drivers.values():
             reader.call("follow", attributes=[f"{driver.source}/*/{wanted}"], kinds=["change"])
+        foreign = cdr.Subscription(skew.gateway_of(self.place), [f"{driver.source}/*/{wanted}"])
         # A reader that has the first value follows the attribute: from here on it gets each event.
         for reader in self.drivers.values():
             missing = lambda: [name for name in expected if not reader.events[name]]
             reader.until("the first value of each attribute", lambda: not missing(), missing)
+        await_foreign(foreign, lambda: all(foreign.events[name] for name in expected))
         for name, pushes in expected.items():
             for push in pushes[1:]:
                 driver.send("push", name=name, **values.without_type(push))
@@ -66,12 +72,27 @@ class Values(kit.Kit):
             arrived = lambda: sum(len(kit.once(reader.events[name])) for name in expected)
             reader.until(f"{total} events of {driver.language}", lambda: arrived() >= total, arrived)
             counts[reader.language] = (sum(self.equal(reader, name, expected[name], wrong) for name in expected), total)
+        await_foreign(foreign, lambda: sum(len(kit.once(foreign.events[name])) for name in expected) >= total)
+        foreign.close()
+        counts[CDR] = (self.read_by_cyclone(foreign, expected, wrong), total)
         for name in expected:
             driver.call("withdraw", name=name)
         for reader in self.drivers.values():
             here = lambda: [name for name in expected if not reader.told(name, "source left")]
             reader.until("that the attributes are withdrawn", lambda: not here(), here)
         return counts
+
+    @staticmethod
+    def read_by_cyclone(foreign, expected, wrong):
+        """The number of events that another implementation of CDR reads as they were pushed."""
+        right = 0
+        for name, pushes in expected.items():
+            got = [{key: event[key] for key in KEYS} for event in kit.once(foreign.events[name])]
+            pushed = [{key: push[key] for key in KEYS} for push in pushes]
+            right += sum(one == other for one, other in zip(got, pushed))
+            if got != pushed:
+                wrong.append(f"cyclonedds reads {name}: {str(got)[:300]} for {str(pushed)[:300]}")
+        return right
 
     @staticmethod
     def equal(driver, name, expected, wrong):
@@ -153,6 +174,13 @@ class Values(kit.Kit):
             differing = next((pair for pair in zip(shown, expected) if pair[0] != pair[1]), None)
             wrong.append(f"{reader} reads {len(shown)} records of {writer}: {differing}")
         return f"{right}/{len(expected)}"
+
+
+def await_foreign(foreign, condition):
+    """Waits for events of the reader without our code."""
+    with foreign.changed:
+        if not foreign.changed.wait_for(lambda: foreign.failure or condition(), drivers.PATIENCE) or foreign.failure:
+            check(f"Cyclone DDS reads every event: {foreign.failure}, {dict(foreign.events)}", False)
 
 
 def drivers_of(name):

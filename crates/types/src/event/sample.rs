@@ -10,7 +10,7 @@
 //! 32  u32  kinds      a bit each
 //! 36  u8   quality, u8 format, u8 flags, u8 0
 //! 40  u32  x, u32 y
-//! 48  u8   data type, 0 for no value; 3 zeros
+//! 48  u32  data type, 0 for no value
 //! 52  u32  count
 //! 56       the elements
 //!          set point, errors, token, name: an octet 0 each where there is none, an octet 1 before each that is there
