@@ -4,8 +4,9 @@
 //! earliest). A file or row group is opened only at its place in this order. Parts that cannot hold a match are never
 //! read. Of the other parts, the search remembers matching records by time, id and position, 56 bytes each. A record is
 //! returned as soon as no part that follows can hold an earlier one. With a limit, the search remembers no more records
-//! than it can still return. A unit that nothing overlaps goes into an answer of columns as it is. So the newest hundred records need a few units, for any size of the archive. A search
-//! through everything needs memory only for parts that overlap in time. Texts are copied only for returned records.
+//! than it can still return. A unit that nothing overlaps goes into an answer of columns as it is.
+//! So the newest hundred records need a few units, for any size of the archive. A search through everything needs memory
+//! only for parts that overlap in time. Texts are copied only for returned records.
 
 use std::{
     collections::{BTreeMap, BinaryHeap},
@@ -173,6 +174,9 @@ impl Search<'_> {
                 if !self.give_units(direct, schema, stop, sink)? {
                     return Ok(());
                 }
+                if !self.query.newest_first {
+                    self.put_back(&mut units);
+                }
             }
             self.look(units, stop)?;
         }
@@ -258,6 +262,27 @@ impl Search<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Plans the units of files anew that begin after the end of all units before them: once those are given out, these can
+    /// be given out as they are.
+    fn put_back(&mut self, units: &mut Vec<Unit>) {
+        let mut end = Time(i64::MIN);
+        let overlaps = |unit: &&Unit| {
+            let (earliest, latest) = unit.span();
+            let overlaps = end == Time(i64::MIN) || earliest <= end || matches!(unit, Unit::Frame(..));
+            end = end.max(latest);
+            overlaps
+        };
+        let count = units.iter().take_while(overlaps).count();
+        for unit in units.drain(count..) {
+            let (earliest, latest) = unit.span();
+            let what = match unit {
+                Unit::Frame(segment, entry) => What::Frame(segment, entry),
+                Unit::Rows(stored, scan, unit) => What::Rows(stored, scan, unit),
+            };
+            self.plan.push(Planned { key: self.key(earliest, latest), what });
+        }
     }
 
     fn left(&self) -> u64 {

@@ -171,6 +171,30 @@ fn records_of_one_time_stay_in_order() {
     }
 }
 
+/// Where two files meet, only the units that overlap are put in order row by row; those behind them are given out as they are.
+#[test]
+fn only_units_that_overlap_are_put_in_order() {
+    let dir = dir();
+    let archive = LocalArchive::open(dir.path(), Options { compact: true, share: 1.0, ..options() }).unwrap();
+    for (process, numbers) in [(1, 0..20_000), (3, 19_990..60_000)] {
+        let all: Vec<LogRecord> = numbers.map(|number| record(life(process), 0, number)).collect();
+        for (part, records) in all.chunks(500).enumerate() {
+            append(&archive, life(process), process, part as u64, records).unwrap();
+        }
+        flush(&archive);
+        archive.compact(&Stop::default(), &mut |_| {}).unwrap();
+    }
+    let schema = log_columns(&["id".to_owned()]).unwrap();
+    let mut sizes = Vec::new();
+    let take = &mut |batch: tampu_archive::columns::ColumnBatch| {
+        sizes.push(batch.rows);
+        true
+    };
+    archive.columns(&Query::default(), &schema, &Stop::default(), take).unwrap();
+    // The last unit of the first file has 3616 rows, and is given out with the first one of the second file.
+    assert_eq!(sizes, [8192, 8192, 8192, 3616, 8192, 8192, 8192, 7242]);
+}
+
 #[test]
 fn a_column_is_not_asked_for_twice() {
     let twice = |names: &[&str]| log_columns(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
