@@ -70,7 +70,11 @@ struct Names {
 /// Memory that an event of C's points to, valid until the next event.
 #[derive(Default)]
 pub(super) struct Teller {
-    known: HashMap<usize, Names>,
+    known: Vec<Names>,
+    /// Place in `known` by address.
+    places: HashMap<usize, usize>,
+    /// Place of the attribute of the event before: most events are of the same.
+    last: usize,
     value: Told,
     set_point: Told,
     views: [Option<ValueOfC>; 2],
@@ -104,24 +108,12 @@ impl Teller {
     }
 
     fn fill(&mut self, info: &Arc<AttributeInfo>, source: &tampu_bus::SourceInfo, reading: Option<&EventView<'_>>) -> EventOfC {
-        if self.known.len() >= KNOWN {
-            self.known.clear();
-        }
-        let names = self.known.entry(Arc::as_ptr(info).addr()).or_insert_with(|| Names {
-            of: info.clone(),
-            attribute: for_c(&info.config.name),
-            unit: for_c(&info.config.unit),
-            incarnation: source.incarnation,
-            source: for_c(&source.source),
-        });
-        debug_assert!(Arc::ptr_eq(&names.of, info));
-        if names.incarnation != source.incarnation {
-            (names.incarnation, names.source) = (source.incarnation, for_c(&source.source));
-        }
+        let names = self.names(info, source);
+        let (attribute, source, unit) = (names.attribute.as_ptr(), names.source.as_ptr(), names.unit.as_ptr());
         let mut told = EventOfC {
-            attribute: names.attribute.as_ptr(),
-            source: names.source.as_ptr(),
-            unit: names.unit.as_ptr(),
+            attribute,
+            source,
+            unit,
             reason: 0,
             quality: 0,
             kinds: 0,
@@ -158,6 +150,36 @@ impl Teller {
             told.name = self.name.as_ptr();
         }
         told
+    }
+
+    /// Returns the names of an attribute, and of this source.
+    fn names(&mut self, info: &Arc<AttributeInfo>, source: &tampu_bus::SourceInfo) -> &Names {
+        if !self.known.get(self.last).is_some_and(|names| Arc::ptr_eq(&names.of, info)) {
+            self.last = self.place(info, source);
+        }
+        let names = &mut self.known[self.last];
+        if names.incarnation != source.incarnation {
+            (names.incarnation, names.source) = (source.incarnation, for_c(&source.source));
+        }
+        names
+    }
+
+    /// Returns the place of an attribute's names, which are added if they are new.
+    fn place(&mut self, info: &Arc<AttributeInfo>, source: &tampu_bus::SourceInfo) -> usize {
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+            self.places.clear();
+        }
+        *self.places.entry(Arc::as_ptr(info).addr()).or_insert_with(|| {
+            self.known.push(Names {
+                of: info.clone(),
+                attribute: for_c(&info.config.name),
+                unit: for_c(&info.config.unit),
+                incarnation: source.incarnation,
+                source: for_c(&source.source),
+            });
+            self.known.len() - 1
+        })
     }
 
     fn blame(&mut self, causes: &[Cause]) {
