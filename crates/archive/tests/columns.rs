@@ -171,7 +171,7 @@ fn records_of_one_time_stay_in_order() {
     }
 }
 
-/// Where two files meet, only the units that overlap are put in order row by row; those behind them are given out as they are.
+/// At the edge of two files only the units that overlap are put in order row by row; those behind them are given out as they are.
 #[test]
 fn only_units_that_overlap_are_put_in_order() {
     let dir = dir();
