@@ -12,7 +12,7 @@ import re
 import sys
 
 from attribute_source import Session, sessions
-from console_page import Console, console_site
+from console_page import Console, console_site, snapshot_picture
 from hub import check, until
 from playwright.sync_api import expect
 
@@ -154,7 +154,8 @@ def details(place, session, console):
     check("the server has the criteria", '"1000"' in place.run("event", "conf", SHOWN, "--json").stdout)
     session.publish(0, 4.5)
     console.visit("?a=lab/psu/1/never&show=lab/psu/1/never")
-    expect(console.cell("lab/psu/1/never", 1)).to_have_text("waiting for a value", timeout=30000)
+    # Until the hub has said that there is no value.
+    expect(console.cell("lab/psu/1/never", 1)).to_have_text(re.compile("waiting for a value|invalid"), timeout=30000)
     page.get_by_role("button", name="Find out").click()
     expect(page.locator(".detail")).to_contain_text("never pushed it", timeout=30000)
     page.keyboard.press("Escape")
@@ -301,6 +302,23 @@ def limits(console):
     check("the address has it", "limits=no" in console.page.url)
 
 
+def snapshot(console):
+    print("a snapshot into an entry")
+    page = console.page
+    console.visit(f"?a={SHOWN}&tree=no&range=15m")
+    expect(page.locator(".plot canvas")).to_be_visible(timeout=30000)
+    expect(console.row(SHOWN)).to_be_visible(timeout=30000)
+    until("readings are in sight", lambda: len(console.numbers(SHOWN)) > 3)
+    page.get_by_role("button", name="Snapshot into an entry").click()
+    page.wait_for_url(re.compile(r"/book\?book=Shift&entry=new&"))
+    text = page.get_by_label("Text", exact=True)
+    expect(text).to_have_value(re.compile(rf"^Trends from .*attributes\?.*since=.*\| {SHOWN} \|", re.DOTALL), timeout=30000)
+    expect(page.get_by_label("Links of the entry")).to_have_value(re.compile(f"^event:{SHOWN}@20"))
+    wide, high, colours = snapshot_picture(page, "tampu-attributes-")
+    check(f"it has a picture of the plot: {wide}x{high}, {colours} colours", wide > 800 and high > 300 and colours > 4)
+    page.get_by_role("button", name="Cancel").click()
+
+
 def looks(browser, site, console):
     print("looks")
     console.visit(f"?a={SHOWN}*lab/cam/1/image&show={SHOWN}")
@@ -350,6 +368,7 @@ def main():
         plot(console)
         details(place, session, console)
         device(place, console)
+        snapshot(console)
         session = death(gateway, session, console)
         camera = arrays(place, gateway, console)
         limits(console)

@@ -87,6 +87,30 @@ class Console:
         check(f"axe finds nothing: {what}", found == [])
 
 
+# The colours of a picture of the page, each with the number of its pixels, and its size.
+COLOURS = """async (image) => {
+  await image.decode();
+  const canvas = Object.assign(document.createElement("canvas"), { width: image.naturalWidth, height: image.naturalHeight });
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const counts = {};
+  new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer).forEach((one) => { counts[one] = (counts[one] ?? 0) + 1; });
+  return [canvas.width, canvas.height, Object.values(counts).filter((count) => count > 20).length];
+}"""
+
+
+def snapshot_picture(page, name):
+    """Waits until the editor has the picture of a snapshot, and returns its width, height and number of colours."""
+    row = page.locator(".files li", has_text=name)
+    expect(row).to_have_count(1, timeout=30000)
+    expect(row).not_to_contain_text("sending", timeout=30000)
+    expect(page.get_by_label("Text", exact=True)).to_have_value(re.compile(r"!\[[^\]]*\]\(attachment:[^)]*\.png\)$"), timeout=30000)
+    page.get_by_role("button", name="Beside").click()
+    picture = page.get_by_role("region", name="Preview").locator("img")
+    expect(picture).to_be_visible(timeout=30000)
+    return picture.evaluate(COLOURS)
+
+
 @contextlib.contextmanager
 def console_site(domain, *arguments, roles=False):
     """A hub whose logbook has the user zoe, and a browser: gives the place, the hub, the address and the browser.

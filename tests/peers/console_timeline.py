@@ -11,7 +11,7 @@ import re
 import sys
 import urllib.parse
 
-from console_page import Console, console_site
+from console_page import Console, console_site, snapshot_picture
 from hub import check, until
 from playwright.sync_api import expect
 
@@ -293,6 +293,8 @@ def permalink(browser, site, view):
     text = query["text"][0]
     parts = ["/timeline?from=", f"| {WIND} | ", "Records: ", "Transfers:"]
     check(f"the text has the link and the values: {text if any(part not in text for part in parts) else ''}", all(part in text for part in parts))
+    wide, high, colours = snapshot_picture(page, "tampu-timeline-")
+    check(f"it has a picture of the lanes: {wide}x{high}, {colours} colours", wide > 1500 and high > 400 and colours > 8)
     check("the entry has the attributes as links", [link.split("@")[0] for link in query["link"][0].split("\n")] == [f"event:{WIND}", f"event:{STATE}"])
 
 

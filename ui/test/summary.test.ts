@@ -16,5 +16,5 @@ test("a summary counts all services, and texts of others are no markup", () => {
     assert.ok(text.split("\n").includes(line), `${line} in ${text}`);
   }
   assert.ok(!text.includes("Alert"));
-  assert.ok(text.includes("\\# big \\<b\\>\\[x\\]\\(y\\) \\- z"));
+  assert.ok(text.includes("\\# big \\<b\\>\\[x\\]\\(y\\)⏎\\- z"));
 });

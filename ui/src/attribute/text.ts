@@ -16,6 +16,13 @@ export const ATTRIBUTE_TEXT = {
   most: (most: number) => `At most ${most} attributes are shown at a time.`,
   clear: "Remove all",
   timeline: "Timeline of these",
+  snapshot: "Snapshot into an entry",
+  noBook: "You may write in no logbook.",
+  entry: {
+    range: (from: string, to: string) => `Trends from ${from} to ${to}.`,
+    link: (url: string) => `[Show the same attributes and time](${url})`,
+    head: "| Attribute | Last | Least | Mean | Largest | Unit | Readings |",
+  },
   addAll: (found: number) => `Choose all ${found}`,
   hideTree: "Hide the tree",
   showTree: "Show the tree",
