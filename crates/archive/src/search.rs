@@ -14,7 +14,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tampu_types::{LogRecord, RecordId, Time};
+use tampu_types::{Incarnation, LogRecord, RecordId, Time};
 
 use crate::query::{Cursor, Matcher, Query};
 use crate::{
@@ -60,7 +60,8 @@ pub struct Scanned {
     pub damaged: u64,
     /// False if the search was stopped or its limit reached before everything was reported.
     pub complete: bool,
-    /// Position to continue from, as the query's `after`.
+    /// Position to continue from, as the query's `after`. After a search that was stopped, everything before it has been
+    /// searched, also if nothing was found.
     pub cursor: Option<Cursor>,
 }
 
@@ -112,6 +113,13 @@ pub(crate) enum Sink<'s> {
     Columns(&'s [(&'static str, ColumnType)], &'s mut dyn FnMut(ColumnBatch) -> bool),
 }
 
+/// Treatment of a few ready matches: they wait for more, or go at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Few {
+    Wait,
+    Go,
+}
+
 struct Search<'q> {
     query: &'q Query,
     matcher: Matcher,
@@ -157,10 +165,12 @@ pub(crate) fn search(contents: &Contents, query: &Query, stop: &Stop, sink: &mut
 impl Search<'_> {
     fn run(&mut self, stop: &Stop, sink: &mut Sink<'_>) -> Result<(), ArchiveError> {
         let mut together = 2;
+        let mut front = None;
         while !stop.is_stopped() {
             // Matches before the first possible time of the next source are ready.
             let bound = self.plan.peek().map(|next| self.time_of(next.key));
-            if !self.give_out(bound, stop, sink)? {
+            front = bound;
+            if !self.give_out(bound, Few::Wait, stop, sink)? {
                 return Ok(());
             }
             if bound.is_none() {
@@ -180,6 +190,30 @@ impl Search<'_> {
             }
             self.look(units, stop)?;
         }
+        match front {
+            Some(front) if !self.scanned.complete => self.end_early(front, sink),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a search that was stopped: gives out the matches before `front`, up to which everything has been looked at, and
+    /// continues from there. So a search for rare records advances however often its time is over.
+    fn end_early(&mut self, front: Time, sink: &mut Sink<'_>) -> Result<(), ArchiveError> {
+        // Rows in columns may have been given out beyond it.
+        if matches!(sink, Sink::Columns(..)) || !self.give_out(Some(front), Few::Go, &Stop::default(), sink)? {
+            return Ok(());
+        }
+        let newest_first = self.query.newest_first;
+        let place = if newest_first {
+            Cursor { time: Time(front.0.saturating_add(1)), id: RecordId::default() }
+        } else {
+            let incarnation = Incarnation { boot: u32::MAX, pid: u32::MAX, start: u64::MAX };
+            let last = RecordId { incarnation, ring: u32::MAX, number: u64::MAX };
+            Cursor { time: Time(front.0.saturating_sub(1)), id: last }
+        };
+        let known = self.scanned.cursor.or(self.query.after);
+        let advances = known.is_none_or(|known| if newest_first { place < known } else { place > known });
+        self.scanned.cursor = if advances { Some(place) } else { known };
         Ok(())
     }
 
@@ -330,7 +364,7 @@ impl Search<'_> {
     }
 
     /// Returns the matches before `bound` in order to the caller; `false` when the search is over.
-    fn give_out(&mut self, bound: Option<Time>, stop: &Stop, sink: &mut Sink<'_>) -> Result<bool, ArchiveError> {
+    fn give_out(&mut self, bound: Option<Time>, few: Few, stop: &Stop, sink: &mut Sink<'_>) -> Result<bool, ArchiveError> {
         if self.left() == 0 {
             return Ok(false);
         }
@@ -343,7 +377,8 @@ impl Search<'_> {
         let count = self.pending.iter().filter(|found| ready(found)).count();
         // A few ready records wait for more, unless they end the search, or what follows needs no records.
         let clears = matches!(sink, Sink::Columns(..)) && count == self.pending.len();
-        if count == 0 || (bound.is_some() && count < CHUNK && (count as u64) < self.left() && !clears) {
+        let waits = bound.is_some() && count < CHUNK && (count as u64) < self.left() && !clears;
+        if count == 0 || (waits && few == Few::Wait) {
             return Ok(true);
         }
         self.sort_pending();

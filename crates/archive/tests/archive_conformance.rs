@@ -322,6 +322,57 @@ fn a_search_ends_when_it_is_stopped_or_its_reader_leaves() {
 }
 
 #[test]
+fn a_search_that_ran_out_of_time_goes_on_where_it_ended_also_without_a_match() {
+    with_each(|dir, open| {
+        let archive = open(dir);
+        let life = life(1);
+        let records: Vec<_> = (0..300).map(|number| record(life, 0, number)).collect();
+        for (batch, some) in records.chunks(5).enumerate() {
+            append(&*archive, life, 0, batch as u64, some).unwrap();
+            if batch % 10 == 9 {
+                flush(&*archive);
+            }
+        }
+        for newest_first in [true, false] {
+            // One record, at the far end of the order. No index knows the end of a text.
+            let rare = if newest_first { "step3$" } else { "step297$" };
+            let rare = Query { newest_first, regex: Some(rare.to_owned()), ..Query::default() };
+            let everything = Query { newest_first, ..Query::default() };
+            in_pieces(&*archive, &everything, 300);
+            let advanced = (0..1000).any(|_| in_pieces(&*archive, &rare, 1) > 0);
+            assert!(advanced, "no search advanced without a match");
+        }
+    });
+}
+
+/// Searches with times that are too short at first, each from the cursor of the one before. Returns the number of searches
+/// that advanced without a match.
+fn in_pieces(archive: &dyn Archive, query: &Query, expected: usize) -> usize {
+    let mut query = query.clone();
+    let (mut found, mut without_a_match) = (Vec::new(), 0);
+    for time in 0.. {
+        let stop = Stop::after(Duration::from_micros(10 * time));
+        let scanned = archive
+            .search(&query, &stop, &mut |one| {
+                found.push(Cursor::of(one.record));
+                true
+            })
+            .unwrap();
+        if scanned.complete {
+            break;
+        }
+        let (before, after) = (query.after, scanned.cursor.or(query.after));
+        let in_order = |one: Cursor, other: Cursor| if query.newest_first { one >= other } else { one <= other };
+        assert!(before.is_none_or(|before| in_order(before, after.unwrap())), "{before:?} {after:?}");
+        without_a_match += usize::from(scanned.found == 0 && before != after);
+        query.after = after;
+    }
+    assert_eq!(found.len(), expected);
+    assert!(found.windows(2).all(|two| if query.newest_first { two[0] > two[1] } else { two[0] < two[1] }));
+    without_a_match
+}
+
+#[test]
 fn counts_are_those_of_the_records() {
     with_each(|dir, open| {
         let archive = open(dir);
