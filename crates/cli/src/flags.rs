@@ -161,6 +161,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("no-disk", "", "", "The disk is not measured"),
     ("no-encryption", "", "", "Connections to other hosts are not encrypted"),
     ("no-first", "", "", "The current value is skipped"),
+    ("no-open", "", "", "No page in a browser"),
     ("no-password", "", "", "Tokens only"),
     ("no-tail", "", "", "No live log"),
     ("none", "", "", "All of them are removed"),

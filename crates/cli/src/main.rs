@@ -13,6 +13,7 @@ mod commands;
 mod connect;
 mod context;
 mod demo;
+mod desktop;
 mod failure;
 mod files;
 mod filter;

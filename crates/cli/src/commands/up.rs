@@ -1,7 +1,7 @@
 //! The command `tampu up`.
 
 use std::{
-    io::IsTerminal,
+    io::{self, IsTerminal},
     path::PathBuf,
     sync::mpsc::{RecvTimeoutError, Sender, channel},
     thread::{JoinHandle, Scope},
@@ -16,6 +16,7 @@ use tampu_hub::{
     config::{Encryption, Role, parse_roles},
     listen::ListenAddress,
     private,
+    supervisor::handover::StartReport,
 };
 use tampu_log::Threshold;
 use tampu_types::Level;
@@ -26,6 +27,7 @@ use crate::{
     connect::{self, Connect},
     context::Context,
     demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments},
+    desktop::{self, OpenedPage},
     failure::{Failure, Outcome},
     level::parse_level,
 };
@@ -55,6 +57,9 @@ pub struct Up {
     /// With --demo: do not show the live log
     #[arg(long, conflicts_with = "tail")]
     no_tail: bool,
+    /// With --demo: do not open the console in the browser of the desktop
+    #[arg(long)]
+    no_open: bool,
     /// Show this level and more severe ones [default: Info with --demo, else all]
     #[arg(short = 'l', long, value_name = "LEVEL", value_parser = parse_level)]
     min_level: Option<Level>,
@@ -186,9 +191,12 @@ impl Up {
             eprintln!("tampu: warning: {}", failure.text().unwrap_or_default());
         }
         let hub = Running::start(config, self.demo, &context.interrupt)?;
+        // Each report has another code for the owner, of which the last one holds.
+        let report = hub.report();
         if !self.quiet {
-            self.greet(&hub);
+            self.greet(&hub, &report);
         }
+        let _page = self.open(&hub, &report);
         let mut stopping = None;
         let outcome = std::thread::scope(|scope| {
             let outcome = self.accompany(scope, &hub, shows, context);
@@ -228,14 +236,31 @@ impl Up {
         Ok(())
     }
 
-    fn greet(&self, hub: &Running) {
+    /// Opens the console of a demo in the browser of the desktop, if there is one.
+    fn open(&self, hub: &Running, report: &StartReport) -> Option<OpenedPage> {
+        if !self.demo || self.no_open || !desktop::is_there(|name| std::env::var_os(name)) {
+            return None;
+        }
+        let book = report.book.as_ref()?;
+        let address = book.owner_url.clone().or_else(|| book.url.as_ref().map(|url| format!("{url}/")))?;
+        match OpenedPage::open(&address, &hub.config().data) {
+            Ok(page) => Some(page),
+            // The address stands at the terminal.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                eprintln!("tampu: the console cannot be opened in a browser: {error}");
+                None
+            }
+        }
+    }
+
+    fn greet(&self, hub: &Running, report: &StartReport) {
         let config = hub.config();
         let roles: Vec<&str> = config.roles.iter().map(|role| role.name()).collect();
         eprintln!("tampu: hub of domain '{}' is up: {}; Ctrl-C ends it", config.domain, roles.join(", "));
         if let Some(data) = hub.records() {
             eprintln!("tampu: records are kept in {}", data.display());
         }
-        let report = hub.report();
         match &report.book {
             Some(book) => {
                 if let (Some(holder), Some(url)) = (&book.port_holder, &book.url) {

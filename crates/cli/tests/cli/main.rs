@@ -15,6 +15,7 @@ mod bulk;
 mod certificates;
 mod console_log;
 mod console_site;
+mod desktop;
 mod documents;
 mod encrypted;
 mod engines;

@@ -1,7 +1,9 @@
 //! One test's installation: a run-time directory, a data directory and a domain that nobody else uses.
 
 use std::{
+    fs::Permissions,
     io::{BufRead, BufReader, Read, Write},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Child, ChildStderr, Command, Stdio},
     sync::mpsc::{RecvTimeoutError, Sender, channel},
@@ -70,6 +72,14 @@ impl Site {
         let path = self.path(name);
         std::fs::write(&path, content).unwrap();
         path.to_string_lossy().into_owned()
+    }
+
+    /// Writes a program of this content.
+    pub fn executable(&self, name: &str, content: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
     }
 
     /// This program with this site's surroundings, and nothing of the user's.

@@ -24,7 +24,12 @@ pub struct Terminal {
 
 impl Terminal {
     /// Runs a command of this site on a terminal of this size.
-    pub fn run(site: &Site, (rows, columns): (u16, u16), arguments: &[&str]) -> Terminal {
+    pub fn run(site: &Site, size: (u16, u16), arguments: &[&str]) -> Terminal {
+        Terminal::with(site, size, arguments, &[])
+    }
+
+    /// Runs a command with more variables in its environment.
+    pub fn with(site: &Site, (rows, columns): (u16, u16), arguments: &[&str], environment: &[(&str, &str)]) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -40,6 +45,7 @@ impl Terminal {
         command.arg("--ctty").arg(plain.get_program()).args(plain.get_args()).env_clear();
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env("TERM", "xterm-256color").env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.envs(environment.iter().copied());
         command.current_dir(plain.get_current_dir().unwrap());
         let child = command.stdin(slave()).stdout(slave()).stderr(slave()).spawn().expect("setsid of util-linux");
         let keys = File::from(master);
