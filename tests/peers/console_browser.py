@@ -455,7 +455,7 @@ def hostile(place, console):
     timeline.close()
 
 
-def site_view(place, console):
+def site_view(place, browser, console):
     print("the site")
     page = console.page
     page.get_by_role("link", name="Site").click()
@@ -478,6 +478,15 @@ def site_view(place, console):
     expect(readers.get_by_role("row", name=re.compile("hub@")).first).to_contain_text("keeps up")
     check("the address has the choice too", "source=hub" in page.url and "readers=all" in page.url)
     console.axe("site")
+    phone = Console(browser, console.site, viewport={"width": 390, "height": 800}, has_touch=True)
+    phone.log_in()
+    phone.page.goto(f"{console.site}site")
+    expect(phone.page.get_by_role("region", name="Processes").get_by_role("row", name=re.compile("^hub@")).first).to_be_visible(timeout=60000)
+    check("a phone shows no wider page", phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+    for theme in ["light", "dark", "night"]:
+        phone.page.get_by_label("Theme").select_option(theme)
+        phone.axe(f"the site on a phone, {theme}")
+    phone.context.close()
     page.get_by_role("region", name="Sources of logs").get_by_role("link").click()
     console.status("Live")
     check("a source leads to its records", "process+hub" in page.url)
@@ -610,7 +619,7 @@ def main():
         hostile(place, console)
         looks(browser, site, console)
         proxied(browser, port)
-        site_view(place, console)
+        site_view(place, browser, console)
         check(f"no faults in the page: {console.faults}", console.faults == [])
         hub = restart(place, hub, console, port)
         counting(place, console)

@@ -141,6 +141,27 @@ def cursor(place, view):
     until("it is let go", lambda: "at" not in view.parameters())
 
 
+def cut(view):
+    print("more than a lane shows")
+    page = view.page
+
+    page.add_init_script("""{
+      const { json } = Response.prototype;
+      Response.prototype.json = async function () {
+        const read = await json.call(this);
+        return window.name === "cut" && this.url.includes("/api/v1/timeline?") ? { ...read, cut: ["transfers", "entries"] } : read;
+      };
+    }""")
+    page.evaluate("() => (window.name = 'cut')")
+    view.visit("?last=2h&lanes=transfers,entries")
+    expect(page.get_by_text(re.compile("^Transfers: only the newest [0-9]+ are shown"))).to_be_visible(timeout=60000)
+    expect(page.get_by_text(re.compile("^Logbook: only the newest [0-9]+ are shown"))).to_be_visible(timeout=30000)
+    page.get_by_role("checkbox", name="Logbook").uncheck()
+    expect(page.get_by_text(re.compile("^Logbook: only"))).to_have_count(0, timeout=30000)
+    view.axe("more than a lane shows")
+    page.evaluate("() => (window.name = '')")
+
+
 def zooms(view):
     print("from a year to a microsecond")
     page = view.page
@@ -330,6 +351,7 @@ def main():
         links(view)
         permalink(browser, site, view)
         looks(browser, site, view)
+        cut(view)
         cursor(place, view)
         check(f"no faults in the page: {view.faults}", view.faults == [])
     print("passed")

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BadFilter, commandOf, conditionsOf, filterText, parametersOf, parseFilter, queryOf, spanOf, toggled } from "../src/log/filter";
+import { BadFilter, commandOf, conditionsOf, filterText, fixed, forAll, including, parametersOf, parseFilter, queryOf, spanOf, toggled } from "../src/log/filter";
+import { timeOf } from "../src/lib/time";
 import { quoted, wordsOf } from "../src/lib/words";
 
 test("a filter is read as the command line reads it", () => {
@@ -63,6 +64,34 @@ test("each condition can be taken away", () => {
   const conditions = conditionsOf(parseFilter("--min-level Info --not level=Debug one two --since 1h"));
   assert.deepEqual(conditions.map(({ text }) => text), ["min-level Info", "not level=Debug", "since 1h", "one", "two"]);
   assert.equal(conditions[3]?.without, "--min-level Info --not level=Debug --since 1h two");
+  const dashed = conditionsOf(parseFilter("--exclude a --exclude a -- -a -b -b"));
+  assert.deepEqual(dashed.map(({ text }) => text), ["exclude a", "exclude a", "-a", "-b", "-b"]);
+  assert.deepEqual(dashed.map(({ without }) => without), ["--exclude a -- -a -b -b", "--exclude a -- -a -b -b", "--exclude a --exclude a -- -b -b", "--exclude a --exclude a -- -a -b", "--exclude a --exclude a -- -a -b"]);
+  dashed.forEach(({ without }) => assert.equal(filterText(parseFilter(without)), without));
+});
+
+const NOW = timeOf("2026-11-21T10:00:00.25Z", 0n, "utc") as bigint;
+const lineOf = (filter: ReturnType<typeof forAll>) => filter && filterText(filter);
+
+test("times that mean another time tomorrow become whole ones, others stay", () => {
+  assert.equal(lineOf(forAll(parseFilter("--since 02:00 --until yesterday lock"), NOW, "utc")), "--since 2026-11-21T02:00:00Z --until 2026-11-20T00:00:00Z lock");
+  assert.equal(lineOf(forAll(parseFilter("--since '2026-11-21 08:15:30.5'"), NOW, "utc")), "--since 2026-11-21T08:15:30.500Z");
+  for (const line of ["lock", "--since 1h", "--since '2h ago' --until now", "--since 2026-11-21T02:00:00Z", "--since 2026-11-21T02:00:00.5+01:00"]) {
+    assert.equal(forAll(parseFilter(line), NOW, "utc"), undefined, line);
+  }
+});
+
+test("a link has the times as they are meant now", () => {
+  assert.equal(filterText(fixed(parseFilter("--since 1h --until 5m lock"), NOW, "utc")), "--since 2026-11-21T09:00:00Z --until 2026-11-21T09:55:00Z lock");
+  assert.equal(filterText(fixed(parseFilter("lock"), NOW, "utc")), "lock");
+});
+
+test("a range that lacks the time of a link becomes longer", () => {
+  const at = (text: string) => timeOf(text, NOW, "utc") as bigint;
+  assert.equal(lineOf(including(parseFilter("--since 1h"), at("2026-11-21T00:00:00Z"), NOW, "utc")), "--since 2026-11-20T23:00:00Z");
+  assert.equal(lineOf(including(parseFilter("--since 1d --until 23h"), at("2026-11-21T00:00:00Z"), NOW, "utc")), "--since 1d --until 2026-11-21T01:00:00Z");
+  assert.equal(including(parseFilter("--since 1h"), at("2026-11-21T09:30:00Z"), NOW, "utc"), undefined);
+  assert.equal(including(parseFilter("lock"), at("2005-01-01"), NOW, "utc"), undefined);
 });
 
 test("a click adds a condition, and the same click removes it", () => {

@@ -43,6 +43,8 @@ test("a loss stands behind the records of its moment, and is never taken for ano
   const loss = () => lossRow({ source: "A", samples: 3n, why: "evicted" }, 5n);
   assert.deepEqual(numbers(merged([row(5, 1), row(6, 2)], ordered([loss(), loss()]))), [1, -1, -1, 2]);
   assert.equal(lossText(loss() as Row & { kind: "loss" }), "3 packets of records missing from A: evicted");
+  const hidden = lossText(lossRow({ source: "A\u202eB", samples: 1n, why: "evicted" }, 5n) as Row & { kind: "loss" });
+  assert.ok(hidden.includes("A\\u{202e}B"), hidden);
 });
 
 test("a place is found by time and id", () => {
@@ -74,6 +76,11 @@ test("files have all rows, and a spreadsheet runs nothing", async () => {
   const csv = await fileOf(rows, "csv", "utc").text();
   assert.equal(csv.match(/\n/g)?.length, 5);
   assert.ok(csv.includes(`"'=1+1"`) && csv.includes('"say ""x"",\ny"') && csv.includes('"LOSS"'));
+  const traced = { time: 1n, level: "Info", message: "m", audiences: ["Operator", "SciLog"], array: "A1", antenna: "DV05", trace_id: "ab", span_id: "cd", stack_level: 3 } as LogRecord;
+  const cells = (await fileOf([recordRow(traced)], "csv", "utc").text()).trimEnd().split("\n").map((line) => line.split(","));
+  for (const [column, value] of Object.entries({ audiences: "Operator SciLog", array: "A1", antenna: "DV05", trace_id: "ab", span_id: "cd", stack_level: "3" })) {
+    assert.equal(cells[1]?.[cells[0]?.indexOf(`"${column}"`) ?? -1], `"${value}"`, column);
+  }
   const lines = (await fileOf(rows, "json", "utc").text()).trimEnd().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
   assert.equal(lines[0]?.["message"], "=1+1");
   assert.equal(lines[0]?.["time"], "1970-01-01T00:00:00.000000001Z");

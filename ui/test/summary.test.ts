@@ -10,9 +10,10 @@ test("a summary counts all services, and texts of others are no markup", () => {
     log: { levels: { Info: [1, 2], Error: [0, 4], Alert: [0] } },
     transfers: [{ stream: "s", flow: "f", outcome: "ended", bytes: 3 }, { stream: "s", flow: "f", outcome: "ended", bytes: 4 }],
     entries: [{ book: "Shift", id: 1, by: "zoe", title: "# big <b>[x](y)\n- z" }],
+    cut: ["transfers"],
     missing: [{ lane: "events", why: "no right" }],
   });
-  for (const line of ["2026-11-21 06:00 to 2026-11-21 14:00 UTC", "- Info: 3", "- Error: 4", "- s\\#f: ended, 2, 7 bytes", "- events: no right"]) {
+  for (const line of ["2026-11-21 06:00 to 2026-11-21 14:00 UTC", "- Info: 3", "- Error: 4", "- s\\#f: ended, 2, 7 bytes", "There were more than 2; the oldest are not in this list.", "- events: no right"]) {
     assert.ok(text.split("\n").includes(line), `${line} in ${text}`);
   }
   assert.ok(!text.includes("Alert"));

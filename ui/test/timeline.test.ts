@@ -26,7 +26,7 @@ const reading = (seconds: number, value: unknown, text = String(value), quality 
 
 function history(values: ReturnType<typeof reading>[], marks: { time: string; reason: string; value: null; text: string }[] = []): History {
   const events = [{ ...WHOLE, name: "a/b/c/d", unit: "K", decimated: false, every_ns: "1000000000", points: [], values, marks: marks.map((mark) => ({ ...ROW, ...mark })), count: values.length, complete: true }];
-  return timelineOf({ since: time(0), until: time(100), log: null, events, transfers: [], entries: [], missing: [] }).histories[0] as History;
+  return timelineOf({ since: time(0), until: time(100), log: null, events, transfers: [], entries: [], cut: [], missing: [] }).histories[0] as History;
 }
 
 test("a zoom from a year to a microsecond keeps the time below the pointer", () => {
@@ -82,7 +82,7 @@ test("a value holds until the next one, and not beyond a gap", () => {
 test("many events are intervals with their least and largest value", () => {
   const points = [{ time: time(10), count: 5, min: 1, max: 9, mean: 4, last: 2, quality: "alarm" }, { time: time(11), count: 1, min: 5, max: 5, mean: 5, last: 5, quality: "valid" }];
   const events = [{ ...WHOLE, name: "a/b/c/d", unit: "", decimated: true, every_ns: "1000000000", points, values: [], marks: [], count: 6, complete: true }];
-  const [many] = timelineOf({ since: time(0), until: time(100), log: null, events, transfers: [], entries: [], missing: [] } satisfies Answer).histories as [History];
+  const [many] = timelineOf({ since: time(0), until: time(100), log: null, events, transfers: [], entries: [], cut: [], missing: [] } satisfies Answer).histories as [History];
   assert.equal(plotOf(many, range, SIZE, range.to)?.band.match(/M/g)?.length, 2);
   assert.equal(readoutOf(many, AT + 10n * SECOND)?.text, "4 (1…9)");
   assert.equal(readoutOf(many, AT + 30n * SECOND)?.text, "5");
@@ -123,7 +123,7 @@ test("times of the API have nanoseconds", () => {
 test("a summary names what is in sight, and runs nothing", () => {
   const name = "a/b/c/<img src=x>|`*_";
   const answer: Answer = {
-    since: time(0), until: time(100), missing: [],
+    since: time(0), until: time(100), cut: ["entries"], missing: [],
     log: { since: time(0), until: time(100), start: time(0), every_ns: "50000000000", bins: 2, total: 5, levels: { Error: [2, 3] }, complete: true },
     events: [{ ...WHOLE, name, unit: "K", decimated: false, every_ns: "1", points: [], values: [reading(10, 4.5, "4.5", "alarm")], marks: [], count: 1, complete: true }],
     transfers: [{ id: "i.1.s#f", stream: "s", flow: "f", transfer: "1", source: "", incarnation: "", parameter: "", file: null, size: null, began: time(5), ended: time(9), outcome: "incomplete", bytes: 1000, seconds: 4, bytes_per_s: 1, receivers: 1, lost_bytes: 500, why: [], host: "", deliveries: [] }],
@@ -132,6 +132,7 @@ test("a summary names what is in sight, and runs nothing", () => {
   const text = summaryOf(timelineOf(answer), range, AT + 20n * SECOND, "--min-level Error `x`", "http://h/timeline?from=1");
   assert.match(text, /Records: 5 Error/);
   assert.match(text, /\| 4\.5 K \(alarm\) \| 4\.5 \| 4\.5 \| 4\.5 \| 1 \|/);
+  assert.ok(text.includes("Logbook: there were more than 1") && !text.includes("Transfers: there were more"));
   assert.match(text, /incomplete, 1\.0 kB, 500 B lost/);
   assert.match(text, /\]\(http:\/\/h\/timeline\?from=1\)/);
   assert.ok(!/[^\\](?:<img|\[click)/.test(text) && text.includes("`` --min-level Error `x` ``"), text);

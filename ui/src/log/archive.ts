@@ -1,8 +1,9 @@
 /** Questions to the archive of logs, over the gateway (`spec/log-services.md`). */
-import { decodeLogBatch } from "tampu";
+import { decodeLogBatch, Failure, type RecordId } from "tampu";
 
 import { connection } from "../lib/connection.svelte";
-import type { Nanos } from "../lib/time";
+import { readJson } from "../lib/json";
+import { nowNanos, type Nanos } from "../lib/time";
 import { PATTERN_BINS, type Patterns } from "./patterns";
 import { ordered, recordRow, type Row } from "./rows";
 
@@ -13,35 +14,61 @@ export interface Asked {
   until?: Nanos;
 }
 
+/** A place in the order of the archive. */
+export interface Position {
+  time: Nanos;
+  id: RecordId;
+}
+
 export interface Page {
   /** In the order of time, whatever the order of the question. */
   rows: Row[];
   /** True if the archive has no more in this direction. */
   ends: boolean;
-  /** False if the search ended early, at its time limit. */
-  complete: boolean;
+  /** The place up to which everything was searched, if the time of the search was over before the page was full. */
+  searched?: Position | undefined;
 }
 
-function position(row: Row): unknown {
-  const none = { incarnation: "00000000-00000000-0000000000000000", ring: 0, number: 0n };
-  return { time: row.time, id: row.kind === "record" && row.record.id ? row.record.id : none };
+/** Time for an answer, ms: longer than the collector's limit of a search, after which it returns what it has. */
+const ANSWER_MS = 90_000;
+
+/** The id of a record without one. */
+const NO_ID: RecordId = { incarnation: "00000000-00000000-0000000000000000", ring: 0, number: 0n };
+
+/** The place of a row. */
+export function positionOf(row: Row): Position {
+  return { time: row.time, id: row.kind === "record" && row.record.id ? row.record.id : NO_ID };
 }
 
-/** Asks for a page of records, beginning at one end or behind a row. */
-export async function page(asked: Asked, order: "newest" | "oldest", limit: number, after?: Row, signal?: AbortSignal): Promise<Page> {
+/** A place whose whole numbers are of 64 bits, as JSON has them. */
+function placeOf(cursor: { time: number | bigint; id: { incarnation: string; ring: number | bigint; number: number | bigint } } | null): Position | undefined {
+  return cursor ? { time: BigInt(cursor.time), id: { incarnation: cursor.id.incarnation, ring: Number(cursor.id.ring), number: BigInt(cursor.id.number) } } : undefined;
+}
+
+/** Asks for a page of records, beginning at one end or behind a place. */
+export async function page(asked: Asked, order: "newest" | "oldest", limit: number, after?: Position, signal?: AbortSignal): Promise<Page> {
   const { query, since, until } = asked;
-  const question = { ...query, since, until, newest_first: order === "newest", limit, after: after && position(after) };
+  const question = { ...query, since, until, newest_first: order === "newest", limit, after };
   const rows: Row[] = [];
-  let complete = false;
-  for await (const part of connection.ask("log/query", question, signal)) {
+  let scanned: { complete: boolean; cursor: Parameters<typeof placeOf>[0] } | undefined;
+  for await (const part of connection.ask("log/query", question, signal, ANSWER_MS)) {
     if (part[0] === 0x7b) {
-      complete = (JSON.parse(new TextDecoder().decode(part)) as { scanned: { complete: boolean } }).scanned.complete;
+      ({ scanned } = readJson<{ scanned: NonNullable<typeof scanned> }>(new TextDecoder().decode(part)));
     } else {
       decodeLogBatch(part).forEach((record) => rows.push(recordRow(record)));
     }
   }
-  const isFull = rows.length >= limit;
-  return { rows: ordered(rows), ends: complete && !isFull, complete: complete || isFull };
+  if (signal?.aborted) {
+    throw new DOMException("ended", "AbortError");
+  }
+  if (!scanned) {
+    throw new Failure("unanswered", "the answer was interrupted");
+  }
+  if (rows.length >= limit || scanned.complete) {
+    return { rows: ordered(rows), ends: rows.length < limit };
+  }
+  const end = order === "newest" ? (until ?? nowNanos()) : (since ?? 0n);
+  return { rows: ordered(rows), ends: false, searched: placeOf(scanned.cursor) ?? after ?? { time: end, id: NO_ID } };
 }
 
 export interface Counts {

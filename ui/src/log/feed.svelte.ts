@@ -4,12 +4,14 @@
  * Rows are a bounded window of the archive's one order. Older and newer pages come by the place of the rows at its ends.
  * Live records are merged by their ids, so that those which the archive brought as well stand there once. While
  * somebody reads, and the window is full, the hub gets no more credit: nothing is dropped, and it counts what waits.
+ * A question that fails is asked again, and takes nothing else away.
  */
-import { type LogItem, type TopicSubscription } from "tampu";
+import { Failure, type LogItem, type TopicSubscription } from "tampu";
 
 import { connection } from "../lib/connection.svelte";
+import { paced } from "../lib/paced";
 import { nowNanos, timeText, type Nanos } from "../lib/time";
-import { count, page, type Asked } from "./archive";
+import { count, page, positionOf, type Asked, type Position } from "./archive";
 import { SECOND, Tally } from "./tally";
 import { indexOf, lossRow, merged, ordered, recordRow, type Place, type Row } from "./rows";
 
@@ -26,14 +28,24 @@ const PAGE = 1000;
 const FLUSH_MS = 100;
 /** Live rows that wait for a picture; then the hub waits. */
 const PENDING = 20_000;
-/** Time between two counts of waiting records, ms. */
+/** Least time between two counts of waiting records, ms. */
 const COUNT_MS = 2000;
+/** Pauses before a question that failed is asked again, ms. */
+const PAUSES = { first: 1000, longest: 30_000 };
 /** Time before the newest row in which records of other sources may still be committed. */
 const SLACK: Nanos = 10_000_000_000n;
 /** Waiting records beyond which a view that comes back begins anew at the end. */
 const CATCH_UP = 20_000;
 
 export type FeedState = "loading" | "live" | "past" | "failed";
+
+/** The end of the window at which a page is missing, or the live records. */
+export type Part = "older" | "newer" | "live";
+
+/** True if the same question will fail again. */
+function isFinal(why: unknown): boolean {
+  return why instanceof Failure && (why.code === "denied" || why.code === "bad");
+}
 
 export class LogFeed {
   rows = $state.raw<Row[]>([]);
@@ -51,8 +63,10 @@ export class LogFeed {
   newestShown = $state(false);
   /** True while a page is on its way. */
   paging = $state(false);
-  /** True if a search ended early. */
-  incomplete = $state(false);
+  /** Places at which searches ran out of time: somebody decides whether they go on. */
+  searched = $state.raw<{ older?: Position | undefined; newer?: Position | undefined }>({});
+  /** Parts that could not be had, with the reasons. They are asked for again. */
+  lacks = $state.raw<{ [part in Part]?: string | undefined }>({});
 
   /** Counts of what comes live, for the histogram. */
   readonly tally = new Tally();
@@ -61,7 +75,10 @@ export class LogFeed {
   private subscription: TopicSubscription<LogItem> | undefined;
   private pending: Row[] = [];
   private flusher: ReturnType<typeof setTimeout> | undefined;
-  private counter: ReturnType<typeof setInterval> | undefined;
+  private endCount: (() => void) | undefined;
+  /** Questions that are asked again after a pause. */
+  private readonly retries = new Map<Part, { timer: ReturnType<typeof setTimeout> | undefined; act: () => void }>();
+  private readonly pauses = new Map<Part, number>();
   private wake: (() => void) | undefined;
   private ends = new AbortController();
 
@@ -70,39 +87,53 @@ export class LogFeed {
     return this.state === "live" && (this.paused || (this.reading && this.rows.length >= WINDOW));
   }
 
-  /** Shows other records: the end of the archive and live ones, or the first ones of the past from a time on. */
-  async start(asked: Asked, from?: Nanos): Promise<void> {
+  /**
+   * Shows other records: the end of the archive and live ones, or the first ones of the past from a time on. It is asked
+   * for until it comes. Returns false if something else was to be shown meanwhile, or if it will never come.
+   */
+  async start(asked: Asked, from?: Nanos): Promise<boolean> {
     this.stop();
     this.tally.end();
     this.asked = asked;
     this.rows = [];
     this.state = "loading";
-    Object.assign(this, { why: "", waiting: undefined, oldestShown: false, newestShown: false, incomplete: false, paging: true });
+    Object.assign(this, { why: "", waiting: undefined, oldestShown: false, newestShown: false, searched: {}, paging: true });
     const { signal } = this.ends;
-    try {
-      if (from !== undefined) {
-        const older = await page({ ...asked, until: from }, "newest", PAGE / 2, undefined, signal);
-        const newer = await page({ ...asked, since: from }, "oldest", PAGE, undefined, signal);
-        if (!signal.aborted) {
-          this.take([...older.rows, ...newer.rows], older.complete && newer.complete);
-          this.oldestShown = older.ends;
-          this.settle(newer.ends);
+    for (let pause = PAUSES.first; ; pause = Math.min(2 * pause, PAUSES.longest)) {
+      try {
+        await this.begin(from, signal);
+        return !signal.aborted;
+      } catch (why) {
+        this.failed(why, signal);
+        if (signal.aborted || isFinal(why)) {
+          return false;
         }
-        return;
-      }
-      const found = await page(asked, "newest", PAGE, undefined, signal);
-      if (!signal.aborted) {
-        this.take(found.rows, found.complete);
-        this.oldestShown = found.ends;
-        this.settle(true);
-      }
-    } catch (why) {
-      this.failed(why, signal);
-    } finally {
-      if (!signal.aborted) {
-        this.paging = false;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+        if (signal.aborted) {
+          return false;
+        }
       }
     }
+  }
+
+  /** Asks for the first page. */
+  private async begin(from: Nanos | undefined, signal: AbortSignal): Promise<void> {
+    const { asked } = this;
+    if (from !== undefined) {
+      const older = await page({ ...asked, until: from }, "newest", PAGE / 2, undefined, signal);
+      const newer = await page({ ...asked, since: from }, "oldest", PAGE, undefined, signal);
+      this.rows = ordered([...older.rows, ...newer.rows]);
+      this.oldestShown = older.ends;
+      this.searched = { older: older.searched, newer: newer.searched };
+      this.settle(newer.ends);
+    } else {
+      const found = await page(asked, "newest", PAGE, undefined, signal);
+      this.rows = found.rows;
+      this.oldestShown = found.ends;
+      this.searched = { older: found.searched };
+      this.settle(true);
+    }
+    this.paging = false;
   }
 
   /** Ends all that goes on. */
@@ -110,8 +141,12 @@ export class LogFeed {
     this.ends.abort();
     this.ends = new AbortController();
     clearTimeout(this.flusher);
-    clearInterval(this.counter);
-    this.flusher = this.counter = undefined;
+    this.flusher = undefined;
+    this.endWatch();
+    this.retries.forEach(({ timer }) => clearTimeout(timer));
+    this.retries.clear();
+    this.pauses.clear();
+    this.lacks = {};
     this.pending = [];
     this.leave();
   }
@@ -129,24 +164,23 @@ export class LogFeed {
   async resume(): Promise<void> {
     const newest = this.rows.findLast((row) => row.kind === "record");
     if (this.state !== "live" || !newest) {
-      return this.state === "past" ? undefined : this.start(this.asked);
+      return this.state === "past" ? undefined : void (await this.start(this.asked));
     }
     const { rows, asked } = this;
     this.stop();
     const { signal } = this.ends;
-    try {
-      const missed = await count({ ...asked, since: newest.time }, {}, signal);
-      if (signal.aborted) {
-        return;
-      }
-      if (missed.total > CATCH_UP && !this.reading) {
-        return await this.start(asked);
-      }
-      this.rows = rows;
-      this.live();
-    } catch (why) {
-      this.failed(why, signal);
+    // Without the count, all of them come live.
+    const missed = await count({ ...asked, since: newest.time }, {}, signal).catch(() => undefined);
+    if (signal.aborted) {
+      return;
     }
+    this.paging = false;
+    if (missed && missed.total > CATCH_UP && !this.reading) {
+      await this.start(asked);
+      return;
+    }
+    this.rows = rows;
+    this.live();
   }
 
   pause(): void {
@@ -168,16 +202,18 @@ export class LogFeed {
     }
   }
 
-  /** Loads the page before the first row. */
-  async older(): Promise<void> {
+  /** Loads the page before the first row. A search that ran out of time goes on only if it is told to. */
+  async older(goesOn = false): Promise<void> {
     const first = this.rows.find((row) => row.kind === "record");
-    if (this.paging || this.oldestShown || !first) {
+    const after = this.searched.older ?? (first && positionOf(first));
+    if (this.paging || this.oldestShown || !after || (this.searched.older && !goesOn)) {
       return;
     }
-    await this.paged(async (signal) => {
-      const found = await page(this.asked, "newest", PAGE, first, signal);
+    await this.paged("older", goesOn, async (signal) => {
+      const found = await page(this.asked, "newest", PAGE, after, signal);
       return () => {
         this.oldestShown = found.ends;
+        this.searched = { ...this.searched, older: found.searched };
         let rows = merged(found.rows, this.rows);
         if (rows.length > WINDOW) {
           rows = rows.slice(0, WINDOW);
@@ -189,21 +225,28 @@ export class LogFeed {
   }
 
   /** Loads the page behind the last row, while the end of the archive is elsewhere. */
-  async newer(): Promise<void> {
+  async newer(goesOn = false): Promise<void> {
     const last = this.rows.findLast((row) => row.kind === "record");
-    if (this.paging || this.newestShown || this.state !== "past" || !last) {
+    const after = this.searched.newer ?? (last && positionOf(last));
+    if (this.paging || this.newestShown || this.state !== "past" || !after || (this.searched.newer && !goesOn)) {
       return;
     }
-    await this.paged(async (signal) => {
-      const found = await page(this.asked, "oldest", PAGE, last, signal);
+    await this.paged("newer", goesOn, async (signal) => {
+      const found = await page(this.asked, "oldest", PAGE, after, signal);
       return () => {
         const rows = merged(this.rows, found.rows);
-        if (rows.length > WINDOW) {
-          this.oldestShown = false;
-        }
-        this.rows = rows.slice(-WINDOW);
+        this.searched = { ...this.searched, newer: found.searched };
+        this.cut(rows, WINDOW);
         this.settle(found.ends);
       };
+    });
+  }
+
+  /** Asks at once for what could not be had. */
+  again(): void {
+    this.retries.forEach(({ timer, act }) => {
+      clearTimeout(timer);
+      act();
     });
   }
 
@@ -222,16 +265,20 @@ export class LogFeed {
     return indexOf(this.rows, place);
   }
 
-  private async paged(load: (signal: AbortSignal) => Promise<() => void>): Promise<void> {
+  private async paged(part: "older" | "newer", goesOn: boolean, load: (signal: AbortSignal) => Promise<() => void>): Promise<void> {
+    if (this.retries.has(part)) {
+      return;
+    }
     this.paging = true;
     const { signal } = this.ends;
     try {
       const take = await load(signal);
       if (!signal.aborted) {
+        this.had(part);
         take();
       }
     } catch (why) {
-      this.failed(why, signal);
+      this.lack(part, why, signal, () => void this[part](goesOn));
     } finally {
       if (!signal.aborted) {
         this.paging = false;
@@ -239,9 +286,38 @@ export class LogFeed {
     }
   }
 
-  private take(rows: Row[], complete: boolean): void {
-    this.rows = ordered(rows);
-    this.incomplete = !complete;
+  /** Notes that a part came. */
+  private had(part: Part): void {
+    this.pauses.delete(part);
+    if (this.lacks[part] !== undefined) {
+      this.lacks = { ...this.lacks, [part]: undefined };
+    }
+  }
+
+  /** Notes that a part did not come, and asks for it again after a pause. */
+  private lack(part: Part, why: unknown, signal: AbortSignal, ask: () => void): void {
+    if (signal.aborted) {
+      return;
+    }
+    this.lacks = { ...this.lacks, [part]: why instanceof Error ? why.message : String(why) };
+    const pause = this.pauses.get(part) ?? PAUSES.first;
+    this.pauses.set(part, Math.min(2 * pause, PAUSES.longest));
+    const act = () => {
+      this.retries.delete(part);
+      ask();
+    };
+    // A refused page may be asked for by hand.
+    this.retries.set(part, { timer: isFinal(why) ? undefined : setTimeout(act, pause), act });
+  }
+
+  /** Takes rows, at most so many: the older ones go. */
+  private cut(rows: Row[], most: number): void {
+    if (rows.length > most) {
+      rows = rows.slice(-most);
+      this.oldestShown = false;
+      this.searched = { ...this.searched, older: undefined };
+    }
+    this.rows = rows;
   }
 
   private failed(why: unknown, signal: AbortSignal): void {
@@ -264,22 +340,27 @@ export class LogFeed {
   /** Leaves the live end: it is no part of the window any more. */
   private detach(): void {
     this.leave();
+    clearTimeout(this.retries.get("live")?.timer);
+    this.retries.delete("live");
+    this.had("live");
     clearTimeout(this.flusher);
     this.flusher = undefined;
     this.pending = [];
     this.tally.end();
     this.state = "past";
     this.newestShown = false;
+    this.searched = { ...this.searched, newer: undefined };
   }
 
   /** Subscribes from shortly before the newest row on. */
   private live(): void {
-    const { session } = connection;
-    if (!session) {
-      return this.failed(new Error(connection.why), this.ends.signal);
-    }
     this.state = "live";
     this.newestShown = true;
+    const { session } = connection;
+    if (!session) {
+      // The next session resumes it.
+      return;
+    }
     const [oldest, newest] = [this.rows[0]?.time, this.rows.at(-1)?.time];
     const near = (newest ?? nowNanos()) - SLACK;
     const floor = oldest ?? this.asked.since;
@@ -292,6 +373,7 @@ export class LogFeed {
       this.tally.end();
     }
     this.tally.begin(Number(inside ? since / SECOND + 1n : since / SECOND));
+    this.lacks = { ...this.lacks, live: undefined };
     const subscription = session.logs({ query: this.asked.query, since: timeText(since, "utc") });
     this.subscription = subscription;
     void this.follow(subscription, this.ends.signal);
@@ -307,15 +389,21 @@ export class LogFeed {
         while (this.subscription === subscription && (this.held || this.pending.length >= PENDING)) {
           await new Promise<void>((resolve) => (this.wake = resolve));
         }
-        if (done || this.subscription !== subscription) {
+        if (this.subscription !== subscription) {
           return;
         }
+        if (done) {
+          throw new Failure("failed", "the live records ended");
+        }
+        this.had("live");
         this.put(item);
       }
     } catch (why) {
       // The end of a session is the business of the connection, which begins another one.
       if (this.subscription === subscription && connection.session) {
-        this.failed(why, signal);
+        this.leave();
+        this.flush();
+        this.lack("live", why, signal, () => this.live());
       }
     }
   }
@@ -341,12 +429,8 @@ export class LogFeed {
       const fresh = ordered(this.pending);
       this.pending = [];
       const { since } = this.asked;
-      let rows = merged(this.rows, since === undefined ? fresh : fresh.filter((row) => row.time >= since));
-      if (!this.reading && rows.length > FOLLOWED) {
-        rows = rows.slice(-FOLLOWED);
-        this.oldestShown = false;
-      }
-      this.rows = rows;
+      const rows = merged(this.rows, since === undefined ? fresh : fresh.filter((row) => row.time >= since));
+      this.cut(rows, this.reading ? rows.length : FOLLOWED);
     }
     if (this.held) {
       this.watch();
@@ -357,34 +441,33 @@ export class LogFeed {
 
   private release(): void {
     if (!this.held) {
-      clearInterval(this.counter);
-      this.counter = undefined;
+      this.endWatch();
       this.waiting = undefined;
       this.wake?.();
       this.wake = undefined;
     }
   }
 
-  /** Counts the records that wait, by the archive. */
+  /** Counts the records that wait, by the archive, until the view takes them. */
   private watch(): void {
-    if (this.counter) {
+    if (this.endCount) {
       return;
     }
-    const ask = () => {
-      const { signal } = this.ends;
+    const { signal } = this.ends;
+    const ask = async () => {
       const newest = this.rows.findLast((row) => row.kind === "record");
       const since = newest ? newest.time + 1n : this.asked.since;
-      count({ ...this.asked, ...(since === undefined ? {} : { since }) }, {}, signal).then(
-        ({ total }) => {
-          if (this.held && !signal.aborted) {
-            this.waiting = total;
-          }
-        },
-        () => undefined,
-      );
+      const counted = await count({ ...this.asked, ...(since === undefined ? {} : { since }) }, {}, signal).catch(() => undefined);
+      if (counted && this.held && !signal.aborted) {
+        this.waiting = counted.total;
+      }
+      return true;
     };
-    this.counter = setInterval(ask, COUNT_MS);
-    ask();
+    this.endCount = paced(ask, COUNT_MS);
+  }
+
+  private endWatch(): void {
+    this.endCount?.();
+    this.endCount = undefined;
   }
 }
-

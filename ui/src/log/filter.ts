@@ -2,7 +2,7 @@
  * Conditions on records, in the language of the command line: `--min-level Warning --source 'CONTROL/*' lock`.
  * `crates/cli/src/filter.rs` has the same options.
  */
-import { timeOf, type Nanos, type Zone } from "../lib/time";
+import { durationOf, timeOf, timeText, type Nanos, type Zone } from "../lib/time";
 import { quoted, Unclosed, wordsOf } from "../lib/words";
 
 export const LEVELS = ["Trace", "Delouse", "Debug", "Info", "Notice", "Warning", "Error", "Critical", "Alert", "Emergency"] as const;
@@ -224,18 +224,25 @@ export function parametersOf(filter: Filter): [string, string][] {
   return [...options.map(([name, value]): [string, string] => [name.replaceAll("-", "_"), value]), ...filter.words.map((word): [string, string] => ["word", word])];
 }
 
+function lineOf(options: readonly [string, string][], words: readonly string[]): string {
+  const shown = options.map(([name, value]) => (value.startsWith("-") ? `--${name}=${quoted(value)}` : `--${name} ${quoted(value)}`));
+  // A word that begins with a dash would be an option.
+  return [...shown, ...(words.some((word) => word.startsWith("-")) ? ["--"] : []), ...words.map(quoted)].join(" ");
+}
+
 /** Writes a filter, so that `parseFilter` and a shell read the same. */
 export function filterText(filter: Filter): string {
-  const options = optionsOf(filter).map(([name, value]) => (value.startsWith("-") ? `--${name}=${quoted(value)}` : `--${name} ${quoted(value)}`));
-  const words = filter.words.map(quoted);
-  // A word that begins with a dash would be an option.
-  return [...options, ...(filter.words.some((word) => word.startsWith("-")) ? ["--", ...words] : words)].join(" ");
+  return lineOf(optionsOf(filter), filter.words);
 }
 
 /** The conditions of a filter, one text for each, with the filter that is left without it. */
 export function conditionsOf(filter: Filter): { text: string; without: string }[] {
-  const all = [...optionsOf(filter).map(([name, value]) => `--${name}=${quoted(value)}`), ...filter.words.map((word) => (word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word)))];
-  return all.map((text, nth) => ({ text: text.replace(/^--/, "").replace(/=/, " "), without: filterText(parseFilter(all.filter((_, other) => other !== nth).join(" "))) }));
+  const [options, { words }] = [optionsOf(filter), filter];
+  const rest = <T>(all: readonly T[], nth: number) => all.filter((_, other) => other !== nth);
+  return [
+    ...options.map(([name, value], nth) => ({ text: `${name} ${quoted(value)}`, without: lineOf(rest(options, nth), words) })),
+    ...words.map((word, nth) => ({ text: quoted(word), without: lineOf(options, rest(words, nth)) })),
+  ];
 }
 
 /** The command that shows the same records. */
@@ -258,6 +265,56 @@ export function spanOf(filter: Filter, now: Nanos, zone: Zone): { since?: Nanos;
     throw new BadFilter(`--since ${filter.since} is not before --until ${filter.until}`);
   }
   return { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) };
+}
+
+/** A time with as many decimals as it needs. */
+function exact(at: Nanos, zone: Zone): string {
+  return timeText(at, zone, [0, 3, 6].find((decimals) => at % 10n ** BigInt(9 - decimals) === 0n) ?? 9);
+}
+
+/** True for `10m`, which goes on with the time, and for a whole time with its zone: each means the same to everybody. */
+function isForAll(text: string): boolean {
+  const word = text.trim().toLowerCase();
+  return word === "now" || durationOf(word.replace(/ago$/, "").trim().replace(/^-/, "")) !== undefined || /^\d{4}-\d\d-\d\d[t ].*(?:z|[+-]\d\d?(?::?\d\d)?)$/.test(word);
+}
+
+/**
+ * The filter with whole times in place of `08:15` and `yesterday`, which mean another time tomorrow or in another zone;
+ * undefined if it has none.
+ */
+export function forAll(filter: Filter, now: Nanos, zone: Zone): Filter | undefined {
+  const changed = Object.fromEntries(
+    (["since", "until"] as const).flatMap((name) => {
+      const at = filter[name] === undefined || isForAll(filter[name]) ? undefined : timeOf(filter[name], now, zone);
+      return at === undefined ? [] : [[name, exact(at, zone)]];
+    }),
+  );
+  return Object.keys(changed).length === 0 ? undefined : { ...filter, ...changed };
+}
+
+function withSpan(filter: Filter, span: { since?: Nanos; until?: Nanos }): Filter {
+  const { since, until } = span;
+  return { ...filter, ...(since === undefined ? {} : { since: exact(since, "utc") }), ...(until === undefined ? {} : { until: exact(until, "utc") }) };
+}
+
+/** The filter with its times in UTC as they are meant now, for a link that shows the same later. */
+export function fixed(filter: Filter, now: Nanos, zone: Zone): Filter {
+  const second = 1_000_000_000n;
+  return withSpan(filter, spanOf(filter, now - (now % second), zone));
+}
+
+/** The filter with a range that has this time: longer by the range's own length before or behind it. Undefined if it has it. */
+export function including(filter: Filter, at: Nanos, now: Nanos, zone: Zone): Filter | undefined {
+  const { since, until } = spanOf(filter, now, zone);
+  const hour = 3_600_000_000_000n;
+  if (since !== undefined && at < since) {
+    const length = (until ?? now) - since;
+    return withSpan(filter, { since: at - (length > 0n ? length : hour) });
+  }
+  if (until !== undefined && at >= until) {
+    return withSpan(filter, { until: at + (since === undefined ? hour : until - since) });
+  }
+  return undefined;
 }
 
 /** The conditions as the collector reads them (`spec/log-services.md`), without times. */

@@ -2,7 +2,7 @@
 import { recordLine } from "tampu";
 
 import { timeText, type Zone } from "../lib/time";
-import { wholeText } from "./display";
+import { oneLine, wholeText } from "./display";
 import { parametersOf, type Filter } from "./filter";
 import { sourceOf, type Row } from "./rows";
 
@@ -17,7 +17,7 @@ const TYPES: Record<Format, string> = { text: "text/plain", json: "application/x
 /** A loss in the words of a row. */
 export function lossText(row: Row & { kind: "loss" }): string {
   const { source, samples, why } = row.loss;
-  return `${samples === undefined ? "an unknown number of packets" : samples === 1n ? "1 packet" : `${samples} packets`} of records missing from ${source || "an unknown source"}: ${why}`;
+  return `${samples === undefined ? "an unknown number of packets" : samples === 1n ? "1 packet" : `${samples} packets`} of records missing from ${source ? oneLine(source, 200) : "an unknown source"}: ${why}`;
 }
 
 /** A row as a line of text. Lines of a message stay together: the others are indented. */
@@ -42,7 +42,7 @@ function csvLine(cells: readonly string[]): string {
   return cells.map((cell) => `"${harmlessCell(cell).replaceAll('"', '""')}"`).join(",");
 }
 
-const COLUMNS = ["time", "level", "source", "message", "data", "logger", "process", "host", "file", "line", "routine", "thread", "context", "stack_id", "run_id", "id"];
+const COLUMNS = ["time", "level", "source", "message", "data", "logger", "process", "host", "file", "line", "routine", "thread", "context", "audiences", "array", "antenna", "stack_id", "stack_level", "trace_id", "span_id", "run_id", "id"];
 
 function cells(row: Row, zone: Zone): string[] {
   const time = timeText(row.time, zone);
@@ -51,8 +51,8 @@ function cells(row: Row, zone: Zone): string[] {
   }
   const { record } = row;
   const data = (record.data ?? []).map(({ name, value }) => `${name}=${value}`).join(" ");
-  const { logger, process, host, file, line, routine, thread, context, stack_id, run_id, id } = record;
-  const rest = [logger, process, host, file, line?.toString(), routine, thread, context, stack_id, run_id, id && `${id.incarnation}.${id.ring}.${id.number}`];
+  const { logger, process, host, file, line, routine, thread, context, audiences, array, antenna, stack_id, stack_level, trace_id, span_id, run_id, id } = record;
+  const rest = [logger, process, host, file, line?.toString(), routine, thread, context, audiences?.join(" "), array, antenna, stack_id, stack_level?.toString(), trace_id, span_id, run_id, id && `${id.incarnation}.${id.ring}.${id.number}`];
   return [time, record.level, sourceOf(record), record.message, data, ...rest.map((cell) => cell ?? "")];
 }
 

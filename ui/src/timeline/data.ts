@@ -86,6 +86,8 @@ export interface Timeline {
   histories: History[];
   transfers: Bar[];
   entries: Entry[];
+  /** Lanes whose oldest items are left out. */
+  cut: string[];
   missing: { lane: string; why: string }[];
 }
 
@@ -134,6 +136,7 @@ export function timelineOf(answer: Answer): Timeline {
     })),
     transfers: [...new Map(answer.transfers.map((transfer) => [transfer.id, transfer])).values()].map((transfer) => ({ from: nanosOf(transfer.began), ...(transfer.ended === null ? {} : { to: nanosOf(transfer.ended) }), transfer })),
     entries: answer.entries.map(({ book, id, date, by, title }) => ({ at: nanosOf(date), book, id, by, title })).toSorted((one, other) => (one.at < other.at ? -1 : 1)),
+    cut: answer.cut,
     missing: answer.missing,
   };
 }

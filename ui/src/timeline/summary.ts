@@ -63,7 +63,15 @@ export function summaryOf(timeline: Timeline, range: Range, at: Nanos, filter: s
     return `${time(from)} ${plain(`${transfer.stream}/${transfer.flow} ${transfer.transfer}`)}: ${TEXT.outcomes[transfer.outcome] ?? plain(transfer.outcome)}, ${bytesText(transfer.bytes)}${lost}`;
   });
   const entries = timeline.entries.filter((entry) => has(range, entry.at)).map((entry) => `${time(entry.at)} ${plain(`${entry.book}/${entry.id}: ${entry.title} (${entry.by})`)}`);
-  return [...lines, ...listed(summary.alarms, alarms), ...listed(summary.transfers, transfers), ...listed(summary.entries, entries)].join("\n");
+  const cut = (lane: "transfers" | "entries", of: readonly unknown[]) => (timeline.cut.includes(lane) ? ["", summary.cut(TEXT.lanes[lane], of.length)] : []);
+  return [
+    ...lines,
+    ...listed(summary.alarms, alarms),
+    ...listed(summary.transfers, transfers),
+    ...cut("transfers", timeline.transfers),
+    ...listed(summary.entries, entries),
+    ...cut("entries", timeline.entries),
+  ].join("\n");
 }
 
 /** Targets of an entry's links: the attributes in sight, each at the time of the cursor. */

@@ -179,9 +179,10 @@ pub(in crate::api) fn find(participant: &Participant, query: &TransferQuery) -> 
 }
 
 impl TransferList {
-    /// Returns the transfers themselves.
-    pub(in crate::api) fn into_transfers(self) -> Vec<ShownTransfer> {
-        self.transfers
+    /// Returns the transfers themselves, and true if there are more.
+    pub(in crate::api) fn into_transfers(self) -> (Vec<ShownTransfer>, bool) {
+        let has_more = self.next.is_some() || self.left_out > 0;
+        (self.transfers, has_more)
     }
 }
 

@@ -55,6 +55,8 @@ struct Timeline {
     transfers: Vec<ShownTransfer>,
     /// Entries of the range, the newest first, at most 500.
     entries: Vec<EntrySummary>,
+    /// Those of `transfers` and `entries` that have more: the oldest are left out.
+    cut: Vec<&'static str>,
     /// Lanes that are empty for another reason than that nothing was there.
     missing: Vec<MissingLane>,
 }
@@ -67,17 +69,18 @@ struct MissingLane {
     why: String,
 }
 
-/// Returns the entries of a range. The query language knows whole seconds, so the second of the end is searched as well.
-fn entries_of(call: &Call<'_>, since: Time, until: Time) -> Result<Vec<EntrySummary>, Problem> {
+/// Returns the newest entries of a range, and true if there are more. The query language knows whole seconds, so the second of the end is searched as well.
+fn entries_of(call: &Call<'_>, since: Time, until: Time) -> Result<(Vec<EntrySummary>, bool), Problem> {
     let seconds = |time: Time| {
         let mut text = String::new();
         time.write_to(&mut text, 0);
         text
     };
     let end = Time(until.0.saturating_add(1_000_000_000));
-    let found = entries(call, format!("since:{} until:{}", seconds(since), seconds(end)), MOST_ROWS)?;
+    let found = entries(call, format!("since:{} until:{}", seconds(since), seconds(end)), MOST_ROWS + 1)?;
     let within = found.iter().filter(|(entry, _)| entry.date >= since && entry.date < until);
-    Ok(within.map(|(entry, snippet)| EntrySummary::of(entry, snippet)).collect())
+    let shown = within.take(MOST_ROWS).map(|(entry, snippet)| EntrySummary::of(entry, snippet)).collect();
+    Ok((shown, found.len() > MOST_ROWS))
 }
 
 fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -117,6 +120,7 @@ fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
         events: Vec::new(),
         transfers: Vec::new(),
         entries: Vec::new(),
+        cut: Vec::new(),
         missing: Vec::new(),
     };
     if with_log {
@@ -135,13 +139,22 @@ fn show(call: &mut Call<'_>) -> Result<Answer, Problem> {
         let query =
             TransferQuery { since: Some(since), until: Some(until), limit: Some(MOST_ROWS as u64), ..TransferQuery::default() };
         match bulk::find(participant, &query) {
-            Ok(found) => timeline.transfers = found.into_transfers().into_iter().take(MOST_ROWS).collect(),
+            Ok(found) => {
+                let (mut transfers, mut has_more) = found.into_transfers();
+                has_more |= transfers.len() > MOST_ROWS;
+                transfers.truncate(MOST_ROWS);
+                timeline.transfers = transfers;
+                timeline.cut.extend(has_more.then_some("transfers"));
+            }
             Err(problem) => failed("transfers", problem),
         }
     }
     if has("entries") {
         match entries_of(call, since, until) {
-            Ok(entries) => timeline.entries = entries,
+            Ok((entries, has_more)) => {
+                timeline.entries = entries;
+                timeline.cut.extend(has_more.then_some("entries"));
+            }
             Err(problem) => failed("entries", problem),
         }
     }

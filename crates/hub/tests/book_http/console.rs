@@ -202,6 +202,22 @@ fn requests_of_the_console_name_what_is_wrong() {
     assert_eq!(missing.problem(), "no-record");
 }
 
+#[test]
+fn a_timeline_says_if_it_leaves_out_entries() {
+    let site = Site::with_collector();
+    site.shift();
+    let owner = site.owner();
+    let all = Checked::of(&owner);
+    let entries = || all.ask(&owner, "GET", "/timeline?lanes=entries", None).json();
+    (0..500).for_each(|number| assert_eq!(owner.entry(&format!("entry {number}")), number + 1));
+    let whole = entries();
+    assert_eq!((whole["entries"].as_array().unwrap().len(), &whole["cut"]), (500, &json!([])));
+    owner.entry("one more");
+    let cut = entries();
+    assert_eq!((cut["entries"].as_array().unwrap().len(), &cut["cut"]), (500, &json!(["entries"])));
+    assert_eq!((&cut["entries"][0]["id"], &cut["entries"][499]["id"]), (&json!(501), &json!(2)));
+}
+
 /// Adds a rule of the site.
 fn allow(owner: &Client, who: &str, may: &str, what: &str) -> Value {
     let rule = json!({ "effect": "allow", "who": who, "may": [may], "what": what });
