@@ -287,7 +287,9 @@ def table(asked, cells, network, site, name, first):
                                 raise
                             show_failed({**row, "failed": str(error)}, asked.json)
                             continue
-                        row["payload_share"] = row["events_per_s"] * 4 * elements * hosts * 8 / (megabits * 1e6)
+                        # A group takes a value over the source's link once, for all hosts.
+                        copies = 1 if system == "group" else hosts
+                        row["payload_share"] = row["events_per_s"] * 4 * elements * copies * 8 / (megabits * 1e6)
                         wrong += row["wrong"]
                         if system == name:
                             wrong += row["lost"]

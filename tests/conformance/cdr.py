@@ -14,8 +14,8 @@ import idl  # noqa: E402
 HEAD = 24
 HELLO, ACK, OPEN, ATTRIBUTE, EVENTS = 1, 3, 16, 37, 38
 COUNTED = 16
-# An event has `left_out` only between hosts. A reader that always wants it would look for it in the zeros at the end.
-EVENT = idl.load("event", without=[("Event", "left_out")]).Event
+# Most events have no `left_out` and no `age`. A reader that always wants them would look for them in the zeros at the end.
+EVENT = idl.load("event", without=[("Event", "left_out"), ("Event", "age")]).Event
 TYPES = ["", "DevBoolean", "DevUChar", "DevShort", "DevUShort", "DevLong", "DevULong", "DevLong64", "DevULong64", "DevFloat", "DevDouble",
          "DevString", "DevState", "DevEncoded", "DevEnum"]  # fmt: skip
 FORMATS = ["scalar", "spectrum", "image"]

@@ -2,10 +2,11 @@
 """Life and death between hosts, each in a network namespace with a boot id of its own.
 
 Who is told what, and when: a process that is killed on another host, a host that loses its power, a host that starts anew, a cable
-that is cut for a minute (`--cut 60`; 20 s without). Then: nothing is missing in the archive, and the subscriber got each event, or was told
-which ones it missed.
+that is cut for a minute (`--cut`). Then: nothing is missing in the archive, and the subscriber gets each event of the minute, from the
+source's cache.
 
-The times are printed for people, who know how busy the machine is; the test holds that each thing is told, and what arrived.
+The times are printed for people, who know how busy the machine is. The test holds what arrived, and that nothing is told as late as it
+would be without its mechanism: a death before the lease of a connection is over, a return before its next period.
 """
 
 import argparse
@@ -24,6 +25,8 @@ from wire import Wire, address
 
 NAME = "lab/far/1/count"
 PER_SECOND = 100
+# Seconds: many times what each takes on a quiet machine (0.1, 2 and 2), and less than the lease of a connection (10).
+DEATH, SILENCE, RETURN = 5, 9, 20
 
 
 class Publisher:
@@ -57,9 +60,9 @@ class Publisher:
 class Subscriber:
     """What a subscription is told, with the time at which each line came."""
 
-    def __init__(self, place):
+    def __init__(self, place, name=NAME):
         self.lines, self.at = [], []
-        process = place.start("event", "sub", NAME, "--kind", "user,change", "--json", stdout=subprocess.PIPE, bufsize=1)
+        process = place.start("event", "sub", name, "--kind", "user,change", "--json", stdout=subprocess.PIPE, bufsize=1)
         threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
 
     def _read(self, out):
@@ -72,9 +75,9 @@ class Subscriber:
         found = [at for line, at in zip(list(self.lines), list(self.at)) if at >= since and satisfied(line)]
         return found[0] if found else None
 
-    def await_told(self, what, since, satisfied, seconds=60):
+    def await_told(self, what, since, satisfied, within):
         """Waits for it and prints how long it took."""
-        at = until(what, lambda: self.told(since, satisfied), seconds)
+        at = until(what, lambda: self.told(since, satisfied), within)
         print(f"  {what}: after {1000 * (at - since):.0f} ms", flush=True)
 
     def numbers(self):
@@ -117,7 +120,7 @@ def reboot(place):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cut", type=float, default=20.0, help="time for which the cable is cut, s")
+    parser.add_argument("--cut", type=float, default=60.0, help="time for which the cable is cut, s")
     asked = parser.parse_args()
     isolated()
     print("far_life", flush=True)
@@ -139,45 +142,45 @@ def main():
     print("a process on the other host is killed", flush=True)
     since = time.monotonic()
     kill(far, source.process)
-    seen.await_told("its death is told", since, reason("source_died"))
+    seen.await_told("its death is told", since, reason("source_died"), DEATH)
 
     print("its successor", flush=True)
     since = time.monotonic()
     source = Publisher(far, "counter")
-    seen.await_told("its first value comes", since, lambda line: "value" in line)
+    seen.await_told("its first value comes", since, lambda line: "value" in line, RETURN)
 
     print("the other host loses its power", flush=True)
     since = time.monotonic()
     wire.up = False
     for process in (source.process, hub):
         kill(far, process)
-    seen.await_told("that nothing is heard of it is told", since, lambda line: line["reason"] not in ("update", "first"))
+    seen.await_told("that nothing is heard of it is told", since, lambda line: line["reason"] not in ("update", "first"), SILENCE)
     reboot(far)
     wire.up = True
     since = time.monotonic()
     hub = start_far()
     source = Publisher(far, "counter")
-    seen.await_told("values of the host with its new boot come", since, lambda line: "value" in line)
+    seen.await_told("values of the host with its new boot come", since, lambda line: "value" in line, 2 * RETURN)
 
     print(f"the cable is cut for {asked.cut:.0f} s", flush=True)
     until("values come", lambda: source.number > 100)
     wire.up = False
     since = time.monotonic()
-    seen.await_told("the silence is told", since, lambda line: line["reason"] not in ("update", "first"))
+    seen.await_told("the silence is told", since, lambda line: line["reason"] not in ("update", "first"), SILENCE)
     crowd = far.start("log", "send", "--process", "far", "--timeout", "1s", "in the dark", stderr=subprocess.PIPE)
     crowd.wait(timeout=60)
     time.sleep(max(0.0, since + asked.cut - time.monotonic()))  # the cut itself
     wire.up = True
     since = time.monotonic()
-    seen.await_told("values come again", since, reading)
-    until("the record of the dark is in the archive", lambda: near.messages("far"))
+    seen.await_told("values come again", since, reading, RETURN)
+    until("the record of the dark is in the archive", lambda: near.messages("far"), 60)
     print(f"  its record is in the archive: after {1000 * (time.monotonic() - since):.0f} ms", flush=True)
     check("once", once_each(near.messages("far"), ["in the dark"]))
     source.end()
     last = source.number
     until("the last value comes", lambda: any(line.get("value") == last for line in list(seen.lines)))
 
-    # Of the last life: each number came, or was told.
+    # Of the last life: each number came.
     life = seen.lines[-1]["incarnation"]
     of_life = [line for line in seen.lines if line["incarnation"] == life]
     numbers = {line["number"] for line in of_life if "value" in line}
@@ -186,6 +189,7 @@ def main():
     missing = set(range(first, max(numbers))) - numbers - told
     print(f"  {len(numbers)} numbers came, {len(told - numbers)} were told as missed, {len(missing)} are unaccounted for", flush=True)
     check("every event came or was told", not missing)
+    check("the cache had all of them", not told - numbers)
     near.close()
     far.close()
 

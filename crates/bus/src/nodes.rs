@@ -3,11 +3,17 @@
 //! While a host's node is announced, a process of that host that is not announced has died. Without the node, the host is
 //! unreachable and nothing is known. After a cut the announcements return one by one, and the node's may be the first: so
 //! a process that was absent before its node returned has [`RETURN`] to be announced again.
+//!
+//! A host whose name is proved runs one system at a time. If its node is announced with another boot, the host has started anew,
+//! and the processes of the boot before have died.
 
 use std::collections::HashMap;
 
-/// Time in ns after which an absent process has died, whatever its node does.
-const FORGET: u64 = 60_000_000_000;
+use crate::engine::UNPROVED;
+
+/// Time in ns after which an absent process has died, whatever its node does. A writer keeps samples for an absent reader as
+/// long, within its cache. So a cut of a minute costs no sample, also if the links need some seconds to return.
+pub(crate) const FORGET: u64 = 180_000_000_000;
 
 /// Time in ns that the processes of a host have to return after their node has returned. A process looks for its node at
 /// least once per second.
@@ -24,6 +30,8 @@ pub(crate) struct Nodes(HashMap<u32, Node>);
 struct Node {
     /// Hosts that announce it. Several nodes on one machine have one boot.
     hosts: Vec<String>,
+    /// The host that announced it last.
+    last_host: String,
     /// Time of its latest return in monotonic ns; 0 if it was never gone.
     returned: u64,
 }
@@ -46,6 +54,7 @@ impl Nodes {
                 node.returned = now;
             }
             node.hosts.push(host.to_owned());
+            host.clone_into(&mut node.last_host);
         }
         if self.0.len() > KEPT {
             self.0.retain(|_, node| node.is_here());
@@ -58,12 +67,20 @@ impl Nodes {
     }
 
     /// Returns the time in monotonic ns at which a process of this host that has been absent since `since` counts as dead:
-    /// `patience` later, or when it had time to return. `None` without a node.
+    /// `patience` later, or when it had time to return. `None` if neither its node nor a later boot of its host is announced.
     pub fn dead_at(&self, boot: u32, since: u64, patience: u64) -> Option<u64> {
-        let node = self.0.get(&boot).filter(|node| node.is_here())?;
+        let node = self.0.get(&boot)?;
+        if !node.is_here() {
+            return self.has_rebooted(node).then_some(since + patience);
+        }
         let was_absent_before = since < node.returned;
         // A node that comes and goes does not put the end off for ever.
         Some(if was_absent_before { (node.returned + RETURN).min(since + FORGET) } else { since + patience })
+    }
+
+    /// Reports if the host of an absent node is announced with another boot.
+    fn has_rebooted(&self, node: &Node) -> bool {
+        node.last_host != UNPROVED && self.0.values().any(|other| other.hosts.contains(&node.last_host))
     }
 }
 
@@ -85,5 +102,20 @@ mod tests {
         assert_eq!(nodes.dead_at(7, 5, 1), Some(10 + RETURN));
         // Announced after the return, and gone since.
         assert_eq!(nodes.dead_at(7, 12, 1), Some(13));
+    }
+
+    #[test]
+    fn another_boot_of_a_proved_host_ends_the_processes_of_the_boot_before() {
+        let mut nodes = Nodes::default();
+        for (boot, host) in [(1, "a"), (2, "b"), (3, UNPROVED)] {
+            nodes.seen(boot, host, true, 5);
+            nodes.seen(boot, host, false, 6);
+        }
+        assert_eq!([1, 2, 3].map(|boot| nodes.dead_at(boot, 6, 1)), [None; 3]);
+        nodes.seen(9, "a", true, 7);
+        nodes.seen(10, UNPROVED, true, 7);
+        assert_eq!([1, 2, 3].map(|boot| nodes.dead_at(boot, 6, 1)), [Some(7), None, None]);
+        nodes.seen(1, "a", true, 8);
+        assert_eq!(nodes.dead_at(1, 6, 1), Some(8 + RETURN), "the node is there after all");
     }
 }

@@ -64,8 +64,6 @@ const ACK_PATIENCE: u64 = 10_000_000;
 const LAST_WORDS: u64 = 50_000_000;
 /// The same for samples that a multicast group may still bring from another host.
 const LAST_WORDS_BY_GROUP: u64 = 1_000_000_000;
-/// Silence in ns after which a process of unknown state is given up.
-const FORGET: u64 = 60_000_000_000;
 
 /// Counters of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

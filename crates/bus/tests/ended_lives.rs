@@ -57,8 +57,8 @@ fn after_lives(how_it_ends: impl Fn(&MemoryNet, Life)) -> (Acquaintances, Acquai
             observer.take_all();
         }
     }
-    // A simulated process that left still lives, so its readers may come back for a minute.
-    net.advance(Duration::from_secs(70));
+    // A simulated process that left still lives, so its readers may come back for three minutes.
+    net.advance(Duration::from_secs(200));
     observer.take_all();
     (before, observer.participant.acquaintances())
 }

@@ -65,6 +65,7 @@ mod stream_command;
 mod stream_worker;
 mod subscriber;
 mod subscription;
+mod undecided;
 
 /// Settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +159,7 @@ impl Client {
             sink,
             active: AtomicBool::new(true),
             created: shared.clock.utc().0,
+            created_at: shared.clock.monotonic(),
             delivered: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             held_back: AtomicU64::new(0),

@@ -43,12 +43,14 @@ impl Filter {
         *self == Filter::default()
     }
 
-    /// Returns the part that a server can judge for a reader elsewhere. A reading that was held is judged by its value at the
-    /// reader alone, whose times differ a little.
+    /// Returns the part that a server can judge for a reader elsewhere. With a minimum interval, it depends on times whether a
+    /// reading is judged by its value, and those of the two differ a little. So a server that left out readings by time would
+    /// leave out some whose value the reader takes.
     pub(crate) fn at_source(&self) -> Filter {
+        let judges_values = self.moved.is_some() || self.condition.is_some();
         match self.every_ms {
-            Some(_) => Filter { moved: None, condition: None, ..self.clone() },
-            None => self.clone(),
+            Some(_) if judges_values => Filter { qualities: self.qualities.clone(), ..Filter::default() },
+            _ => self.clone(),
         }
     }
 }

@@ -170,12 +170,13 @@ impl Server {
             return Err(DeclareError::TooMany);
         }
         let out = shared.out(index, &config, options)?;
+        let now = shared.clock.monotonic();
         let early = match out.own {
             // Readers on other hosts read the same stream.
             true => EarlyEvents::none(),
-            false => EarlyEvents::since(shared.clock.monotonic(), shared.early.clone()),
+            false => EarlyEvents::since(now, shared.early.clone()),
         };
-        let inner = Arc::new(PublishedAttribute::new(index, config, options, out, early));
+        let inner = Arc::new(PublishedAttribute::new(index, config, options, out, early, now));
         shared.declare_again(&mut table, &inner, Presence::Declared)?;
         table.by_name.insert(inner.name.folded().into(), index);
         table.by_index.push(Some(inner.clone()));

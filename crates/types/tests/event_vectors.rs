@@ -57,6 +57,7 @@ fn events<'a>(texts: &'a [String], errors: &'a [Failure]) -> Vec<(&'static str, 
     vec![
         ("v1-scalar", scalar()),
         ("v1-left-out", EventSample { left_out: 38, ..scalar() }),
+        ("v1-age", EventSample { flags: 1, token: Some(7), age: 5_000_000_000, ..scalar() }),
         ("v1-boolean", at(EventSample::of(1, Value::scalar(&true)))),
         ("v1-uchar", at(EventSample::of(1, Value::spectrum(&[0u8, 255])))),
         ("v1-short", at(EventSample::of(1, Value::spectrum(&[-1i16, 2, 3])))),

@@ -7,6 +7,7 @@ use crate::{
     access::Verb,
     engine::{Fate, Presence},
     links::lock,
+    nodes::FORGET,
     qos::Hold,
     wire::keys::ReaderInfo,
     writer::{Start, Stream},
@@ -24,8 +25,6 @@ const CLOSED: u64 = 500_000_000;
 /// Time in ns that a process has to announce its readers again after it has returned. The announcements return one by one,
 /// in any order.
 const RETURN: u64 = 3_000_000_000;
-/// Time in ns for which samples are kept for an unreachable reader.
-const FORGET: u64 = 60_000_000_000;
 
 impl Shared {
     /// Notes that all readers have been seen that were on the bus before this process.

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use tampu_types::{Incarnation, SourceName};
 
 use super::{
-    Core, ENDED, FORGET, Heard, Item, LAST_WORDS, LAST_WORDS_BY_GROUP, Origin, Received, SILENCE,
+    Core, ENDED, Heard, Item, LAST_WORDS, LAST_WORDS_BY_GROUP, Origin, Received, SILENCE,
     event::{SourceChange, SourceState},
     inbox::Inbox,
 };
 use crate::{
     engine::{Fate, UNPROVED},
     links::lock,
-    nodes::Nodes,
+    nodes::{FORGET, Nodes},
 };
 
 /// Reports if a multicast group may still bring samples of a process that has ended: missing ones, or such that nobody knows of.

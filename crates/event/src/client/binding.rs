@@ -11,6 +11,8 @@ use tampu_types::event::{Missed, Reason};
 enum State {
     /// Waits for the requested current value; earlier events are older than it.
     Waiting,
+    /// As `Waiting`, until it is known whether the subscription is older than the attribute.
+    Undecided,
     /// Delivers from the first event on, because the subscription is older than the attribute in this incarnation. No
     /// event up to this number was a reading.
     Fresh(u64),
@@ -55,6 +57,18 @@ impl Binding {
         }
     }
 
+    /// Makes a binding of which [`Binding::decide`] will tell whether it is older than the attribute.
+    pub fn undecided(first: bool) -> Binding {
+        Binding { state: State::Undecided, resumes: None, asked: false, first }
+    }
+
+    /// Notes whether the subscription is older than the attribute, if that was not known yet.
+    pub fn decide(&mut self, is_older: bool) {
+        if self.state == State::Undecided {
+            self.state = if is_older { State::Fresh(0) } else { State::Waiting };
+        }
+    }
+
     /// Makes the binding to an incarnation that counted as dead and is back, of which all events up to this number were
     /// delivered.
     pub fn again(first: bool, last: u64) -> Binding {
@@ -80,18 +94,18 @@ impl Binding {
 
     /// Returns whether the current value has yet to arrive.
     pub fn is_waiting(&self) -> bool {
-        self.state == State::Waiting
+        matches!(self.state, State::Waiting | State::Undecided)
     }
 
-    /// Returns whether every event from the first on is wanted, as the subscription is older than the attribute.
+    /// Returns whether every event from the first on is wanted, as the subscription may be older than the attribute.
     pub fn is_fresh(&self) -> bool {
-        matches!(self.state, State::Fresh(_))
+        matches!(self.state, State::Fresh(_) | State::Undecided)
     }
 
     /// Handles an event with a reading. `left_out` is the number of events directly before it that are not in the stream.
     pub fn event(&mut self, number: u64, left_out: u64) -> Notices {
         match self.state {
-            State::Waiting => NOTHING,
+            State::Waiting | State::Undecided => NOTHING,
             State::Fresh(last) => {
                 self.state = State::Live(number);
                 let missed = missed(last, number.saturating_sub(left_out));
@@ -118,7 +132,7 @@ impl Binding {
     /// Handles an event without a reading. It is delivered, and the first value has yet to arrive.
     pub fn signal(&mut self, number: u64, left_out: u64) -> Notices {
         let last = match &mut self.state {
-            State::Waiting => return NOTHING,
+            State::Waiting | State::Undecided => return NOTHING,
             State::Fresh(last) | State::Live(last) => last,
         };
         if number <= *last {
@@ -136,12 +150,12 @@ impl Binding {
         self.asked = false;
         let sent = number.saturating_sub(left_out);
         match self.state {
-            State::Waiting | State::Fresh(_) if self.resumes.is_some() => {
+            State::Waiting | State::Undecided | State::Fresh(_) if self.resumes.is_some() => {
                 self.state = State::Live(number);
                 let missed = self.resumes.take().unwrap_or_default();
                 [None, Some(Notice { reason: Reason::Resumed, missed, by_kind: false })]
             }
-            State::Waiting => {
+            State::Waiting | State::Undecided => {
                 self.state = State::Live(number);
                 [None, self.first.then_some(Notice { reason: Reason::First, missed: Missed::Nothing, by_kind: false })]
             }
@@ -265,6 +279,21 @@ mod tests {
         binding.returned();
         assert_eq!(told(binding.event(8, 0)), [(Reason::Resumed, Missed::Exactly(6, 8))]);
         assert_eq!(told(binding.event(9, 0)), [(Reason::Update, Missed::Nothing)]);
+    }
+
+    #[test]
+    fn events_before_the_decision_are_given_again_to_a_subscription_that_is_older() {
+        let mut older = Binding::undecided(true);
+        assert_eq!(told(older.event(1, 0)), []);
+        assert!(older.is_waiting() && older.is_fresh());
+        older.decide(true);
+        assert_eq!(told(older.event(1, 0)), [(Reason::First, Missed::Nothing)]);
+        older.decide(false);
+        assert_eq!(told(older.current(3, 0, false)).first(), Some(&(Reason::Gap, Missed::Exactly(2, 4))));
+        let mut younger = Binding::undecided(true);
+        younger.decide(false);
+        assert_eq!(told(younger.event(789, 0)), []);
+        assert_eq!(told(younger.current(790, 0, false)), [(Reason::First, Missed::Nothing)]);
     }
 
     #[test]

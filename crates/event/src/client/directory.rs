@@ -415,7 +415,7 @@ impl AttributeEntry {
         let better = |a: &Owner, b: &Owner| match (hangs(a), hangs(b)) {
             (false, true) => true,
             (true, false) => false,
-            _ => outranked_by(&b.source.source, b.source.incarnation, &a.source),
+            _ => outranked_by(&b.source.source, b.source.incarnation, &a.source, |life| silent.contains(&life)),
         };
         let mut chosen = 0;
         for at in 1..self.owners.len() {

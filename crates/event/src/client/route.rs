@@ -12,7 +12,7 @@ use std::{
 
 use tampu_bus::{Gap, Sample, SourceInfo};
 use tampu_types::{
-    Time,
+    Incarnation, Time,
     event::{
         EventView, Kinds, Missed, Reason, ValueView, sample::ELEMENTS_AT, sample::FLAG_IN_STREAM, sample::FLAG_REFRESH,
         sample::FLAG_REMARK, view::Routing,
@@ -25,6 +25,7 @@ use super::{
     early::EarlySamples,
     event::{AttributeInfo, Event, SampleTimes, source_event},
     subscriber::SubscriptionState,
+    undecided::{Undecided, UndecidedBytes},
 };
 use crate::{
     ask::Wanted,
@@ -64,6 +65,8 @@ pub(super) struct Route {
     pub bound: Vec<BoundSubscription>,
     /// Last sample of a separate stream, while a subscription waits for the current value.
     pub kept: Option<(u64, Vec<u8>)>,
+    /// Events until it is known whether a subscription is older than the attribute.
+    pub undecided: Option<Undecided>,
 }
 
 /// One incarnation of a server.
@@ -73,6 +76,8 @@ pub(super) struct Source {
     pub silent: bool,
     /// True if samples of its stream were lost, and the affected attributes are not known yet.
     pub suspect_loss: bool,
+    /// Bytes of events of attributes whose age is not known yet.
+    pub undecided: UndecidedBytes,
     /// Attributes with held readings, by the time when they are judged again, monotonic ns.
     pub held: BTreeSet<(u64, u32)>,
     /// Attributes whose current value should be requested.
@@ -159,13 +164,19 @@ impl Source {
     }
 }
 
-/// Handles one sample. Samples of incarnations that began after `since` are kept in `early` until their attribute is
-/// bound.
+/// Returns whether a source may have begun after this process, `here`. The clocks of two hosts cannot tell; but a stream of
+/// another host has hardly anything that nobody here wants.
+fn may_be_later(incarnation: Incarnation, here: Incarnation) -> bool {
+    !incarnation.shares_host_with(here) || incarnation.start > here.start
+}
+
+/// Handles one sample. Samples of incarnations that may have begun after this process, `here`, are kept in `early` until their
+/// attribute is bound.
 #[inline]
 pub(super) fn accept_sample(
     sources: &mut ByIncarnation<Source>,
     early: &mut EarlySamples,
-    since: u64,
+    here: Incarnation,
     sample: &Sample<'_>,
     token: u64,
     scratch: &mut Vec<u8>,
@@ -173,7 +184,7 @@ pub(super) fn accept_sample(
     let incarnation = sample.stream.incarnation;
     let times = SampleTimes { sent: sample.sent, received: sample.received, clock: sample.clock };
     let Some(source) = sources.get_mut(&incarnation) else {
-        if incarnation.start > since {
+        if may_be_later(incarnation, here) {
             early.keep(sample, times);
         }
         return;
@@ -182,7 +193,7 @@ pub(super) fn accept_sample(
         Some(bytes) => accept_event(source, bytes, token, times),
         None => accept_lent(source, sample, token, scratch, times),
     };
-    if accepted == Acceptance::Unbound && incarnation.start > since {
+    if accepted == Acceptance::Unbound && may_be_later(incarnation, here) {
         early.keep(sample, times);
     }
 }
@@ -273,6 +284,15 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
     if refresh && view.token != Some(token) {
         return Acceptance::Done;
     }
+    let decides = match &mut route.undecided {
+        Some(undecided) => refresh || !undecided.keep(bytes, times),
+        None => false,
+    };
+    if decides {
+        let age = refresh.then_some(view.age).filter(|age| *age > 0);
+        let due = route.decide(age, &source.info);
+        source.held.extend(due.map(|due| (due, routing.attribute)));
+    }
     if refresh && routing.flags & FLAG_IN_STREAM != 0 {
         let kept = route.kept.take().filter(|(number, _)| *number == routing.number);
         let held = match kept.as_ref().and_then(|(_, bytes)| Some((EventView::parse(bytes).ok()?, bytes))) {
@@ -297,21 +317,39 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
 }
 
 impl Route {
-    /// Returns whether the server judges events by the filter of the only subscription.
+    /// Returns whether the server judges events by the filter of the subscriptions. They have one filter, and begin with one
+    /// value: a current value is delivered to all of them.
     fn is_filtered(&self) -> bool {
-        self.of_host
-            && matches!(&self.bound[..], [one] if one.filter.is_some() && one.sub.options.first && one.sub.options.reliable)
+        let Some((one, others)) = self.bound.split_first() else { return false };
+        let begins = |bound: &BoundSubscription| bound.sub.options.first && bound.sub.options.reliable;
+        let is_alike = |other: &BoundSubscription| begins(other) && other.sub.options.filter == one.sub.options.filter;
+        self.of_host && one.filter.is_some() && begins(one) && others.iter().all(is_alike)
     }
 
     /// Returns the events that this process wants from the server, and whether from the first one on.
     pub fn wanted(&self) -> (Wanted, bool) {
         let kinds = self.bound.iter().fold(Kinds::NONE, |kinds, bound| kinds | bound.sub.options.kinds);
         let mut wanted = Wanted { kinds: kinds.0, ..Wanted::default() };
-        // With several subscriptions each judges by itself, as their filters remember different values.
-        if let ([one], true) = (&self.bound[..], self.is_filtered()) {
+        // Subscriptions with different filters judge by themselves.
+        if let ([one, ..], true) = (&self.bound[..], self.is_filtered()) {
             wanted.filter = one.sub.options.filter.clone();
         }
         (wanted, self.bound.iter().any(|bound| bound.binding.is_fresh()))
+    }
+
+    /// Decides which subscriptions are older than the attribute, by its age in ns if the server has told it. They are given the
+    /// events that have waited for that. If one begins to hold a reading, returns the time when it is judged again.
+    pub fn decide(&mut self, age: Option<u64>, source: &SourceInfo) -> Option<u64> {
+        let mut undecided = self.undecided.take()?;
+        self.bound.iter_mut().for_each(|bound| bound.binding.decide(undecided.is_older(&bound.sub, age)));
+        let mut due: Option<u64> = None;
+        for (bytes, times) in undecided.take() {
+            let (Some(routing), Ok(view)) = (Routing::of(&bytes), EventView::parse(&bytes)) else { continue };
+            // The others have had it, and skip it.
+            let next = self.deliver(&view, &bytes, routing, source, times);
+            due = due.into_iter().chain(next).min();
+        }
+        due
     }
 
     /// Reports an event as lost whose memory was reclaimed while the callback read it.
@@ -333,7 +371,7 @@ impl Route {
         source: &SourceInfo,
         times: SampleTimes,
     ) -> Option<u64> {
-        let filtered = self.is_filtered();
+        let filtered = routing.flags & FLAG_REFRESH != 0 && self.is_filtered();
         let mut held_until = None;
         for bound in &mut self.bound {
             if !bound.sub.active.load(Ordering::Acquire) {

@@ -20,6 +20,7 @@ use super::{
     route::{BoundSubscription, Route, Source, accept_event, accept_sample, lost, notify_route},
     stream_command::{BindTarget, StreamCommand, StreamCommands, StreamKey},
     subscriber::SubscriptionState,
+    undecided::{Undecided, UndecidedBytes},
 };
 use crate::{
     ask::{self, Refresh, Wanted},
@@ -46,8 +47,8 @@ pub(super) struct StreamWorker {
     reader: Reader,
     sources: ByIncarnation<Source>,
     early: EarlySamples,
-    /// Start time of this process. Later incarnations are read from their first sample.
-    since: u64,
+    /// This process. Later incarnations are read from their first sample.
+    here: Incarnation,
     token: u64,
     scratch: Vec<u8>,
     /// Time until a first request is repeated, ns.
@@ -78,7 +79,7 @@ impl StreamWorker {
             reader,
             sources: ByIncarnation::default(),
             early: EarlySamples::default(),
-            since: participant.incarnation().start,
+            here: participant.incarnation(),
             token,
             scratch: Vec::new(),
             retry_after,
@@ -93,10 +94,10 @@ impl StreamWorker {
         self.deliver_held();
         let mut wait = if came { Duration::ZERO } else { timeout.min(self.next_request()) };
         for _ in 0..AT_ONCE {
-            let StreamWorker { reader, sources, early, since, token, scratch, .. } = self;
+            let StreamWorker { reader, sources, early, here, token, scratch, .. } = self;
             match reader.next(wait) {
                 None => break,
-                Some(BusEvent::Sample(sample)) => accept_sample(sources, early, *since, &sample, *token, scratch),
+                Some(BusEvent::Sample(sample)) => accept_sample(sources, early, *here, &sample, *token, scratch),
                 Some(BusEvent::Gap(gap)) => lost(sources, &gap),
                 Some(BusEvent::Source(change)) => self.changed(&change),
             }
@@ -179,6 +180,12 @@ impl StreamWorker {
             StreamCommand::Notify { incarnation, attribute, reason } => self.notify(incarnation, attribute, reason),
             StreamCommand::Withdrawn { incarnation, attribute } => {
                 self.drain(incarnation);
+                if let Some(source) = self.sources.get_mut(&incarnation)
+                    && let Some(Some(route)) = source.routes.get_mut(attribute as usize)
+                {
+                    // Its answer may not come any more; what it has said comes before its end.
+                    route.decide(None, &source.info);
+                }
                 self.notify(incarnation, attribute, Reason::SourceLeft);
                 let slot = self.sources.get_mut(&incarnation).and_then(|source| source.routes.get_mut(attribute as usize));
                 if let Some(route) = slot.and_then(Option::take) {
@@ -202,13 +209,13 @@ impl StreamWorker {
     fn drain(&mut self, until: Incarnation) {
         let mut left = self.reader.stats().queued;
         loop {
-            let StreamWorker { reader, sources, early, since, token, scratch, .. } = self;
+            let StreamWorker { reader, sources, early, here, token, scratch, .. } = self;
             match reader.next(Duration::ZERO) {
                 None => break,
                 Some(BusEvent::Sample(sample)) => {
                     // Samples of others that arrive meanwhile can wait.
                     left = left.saturating_sub(sample.payload.len().max(1));
-                    accept_sample(sources, early, *since, &sample, *token, scratch);
+                    accept_sample(sources, early, *here, &sample, *token, scratch);
                 }
                 Some(BusEvent::Gap(gap)) => lost(sources, &gap),
                 Some(BusEvent::Source(change)) => self.changed(&change),
@@ -229,6 +236,7 @@ impl StreamWorker {
             routes: Vec::new(),
             silent: false,
             suspect_loss: false,
+            undecided: UndecidedBytes::default(),
             held: BTreeSet::new(),
             wanted: Vec::new(),
             released: Vec::new(),
@@ -243,17 +251,23 @@ impl StreamWorker {
         let of_host = self.of_host;
         // Most attributes have one subscription; the vector would begin with room for four.
         let route = source.routes[index].get_or_insert_with(|| {
-            Box::new(Route { info: info.clone(), own: target.own, of_host, bound: Vec::with_capacity(1), kept: None })
+            let (info, bound) = (info.clone(), Vec::with_capacity(1));
+            Box::new(Route { info, own: target.own, of_host, bound, kept: None, undecided: None })
         });
         // A forwarded binding may be older than a later configuration.
         if route.info.epoch < info.epoch {
             route.info = info;
         }
-        let begun = incarnation.start.max(target.since.0.max(0).cast_unsigned());
         let before = if rebound { sub.positions.lock().take(&route.info.config.name, incarnation) } else { None };
         let binding = match before {
             Some(last) => Binding::again(sub.options.first, last),
-            None => Binding::new(sub.options.first, rebound, begun > sub.created.max(0).cast_unsigned()),
+            None if rebound => Binding::new(sub.options.first, true, true),
+            None => {
+                let (clock, total) = (self.participant.clock(), source.undecided.clone());
+                let begun_utc = incarnation.start.max(target.since.0.max(0).cast_unsigned());
+                route.undecided.get_or_insert_with(|| Undecided::new(clock, begun_utc, total));
+                Binding::undecided(sub.options.first)
+            }
         };
         sub.bound.fetch_add(1, Ordering::Relaxed);
         self.commands.bindings.fetch_add(1, Ordering::Relaxed);
@@ -279,6 +293,10 @@ impl StreamWorker {
         let Some(source) = self.sources.get_mut(&incarnation) else { return };
         let Some(slot) = source.routes.get_mut(attribute as usize) else { return };
         let Some(route) = slot else { return };
+        if report.is_some() {
+            // Its answer may not come any more; what it has said comes before its end.
+            route.decide(None, &source.info);
+        }
         for BoundSubscription { sub, .. } in route.bound.extract_if(.., |bound| bound.sub.id == sub) {
             self.commands.bindings.fetch_sub(1, Ordering::Relaxed);
             sub.bound.fetch_sub(1, Ordering::Relaxed);
@@ -315,9 +333,11 @@ impl StreamWorker {
     /// Ends an incarnation: every bound subscription gets the reason.
     fn end(&mut self, incarnation: Incarnation, reason: Reason) {
         self.early.forget(incarnation);
-        let Some(source) = self.sources.remove(&incarnation) else { return };
+        let Some(mut source) = self.sources.remove(&incarnation) else { return };
         let now = self.participant.clock().utc();
-        for route in source.routes.iter().flatten() {
+        for route in source.routes.iter_mut().flatten() {
+            // Its answer will not come; what it has said comes before its end.
+            route.decide(None, &source.info);
             notify_route(route, &source.info, reason, now);
             self.unbound(route);
             if reason == Reason::SourceDied {
@@ -387,6 +407,7 @@ impl StreamWorker {
             for &attribute in &wanted {
                 if let Some(Some(route)) = source.routes.get_mut(attribute as usize) {
                     route.bound.iter_mut().for_each(|bound| bound.binding.asked = true);
+                    route.undecided.iter_mut().for_each(|undecided| undecided.ask(now));
                 }
             }
             for question in questions(source, self.token, &wanted, self.of_host.then(|| self.participant.incarnation()), now) {

@@ -21,8 +21,10 @@ pub(super) struct SubscriptionState {
     pub options: SubscribeOptions,
     pub sink: Sink,
     pub active: AtomicBool,
-    /// Time of the subscription, ns UTC. Events of incarnations that start later are delivered from their first one.
+    /// Time of the subscription, ns UTC.
     pub created: i64,
+    /// The same in monotonic ns. Events of attributes that begin later are delivered from their first one.
+    pub created_at: u64,
     pub delivered: AtomicU64,
     pub unknown: AtomicU64,
     pub held_back: AtomicU64,

@@ -201,6 +201,7 @@ impl Attribute {
             token: None,
             name,
             left_out: 0,
+            age: 0,
         };
         let now = shared.clock.monotonic();
         let decided = kinds.unwrap_or_else(|| state.detector.due(&state.config.criteria, &reading, now));

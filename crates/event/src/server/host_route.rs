@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use tampu_bus::{ReaderStatus, WriteError, clock::Clock};
 use tampu_types::{
     Incarnation,
-    event::{EventKind, EventSample, EventView, Failure, Kinds, Quality, Reason, sample::append_left_out},
+    event::{EventKind, EventSample, EventView, Failure, Kinds, Quality, Reason, sample::append_counts},
 };
 
 use super::host_stream::HostStream;
@@ -164,7 +164,7 @@ impl HostRoute {
                 return self.stream.writer.write(event);
             }
             let mut event = event.to_vec();
-            append_left_out(&mut event, left_out);
+            append_counts(&mut event, left_out, 0);
             self.stream.writer.write(&event)
         };
         // An event that cannot be sent is reported in its place. If that fails too, its number is missing like a lost one's.

@@ -18,12 +18,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tampu_bus::{BusError, Participant, Qos, Subject, Writer};
+use tampu_bus::{BusError, Participant, Qos, ReaderState, Subject, Writer};
 use tampu_types::{Incarnation, Partition, TopicName};
 
 use crate::topics;
 
-/// Time after which the wishes of an absent process end, ns. A process that was cut off and returns repeats them.
+/// Time after which the wishes of an absent process may end, ns: it may not have opened its reader yet.
 const ABSENT: u64 = 10_000_000_000;
 /// Period of the look for absent processes and unused streams, ns.
 const LOOK: u64 = 1_000_000_000;
@@ -71,8 +71,10 @@ impl HostStreams {
         Ok(stream)
     }
 
-    /// Returns the processes that have been absent for long, and forgets them; `None` if it is too early for a look. Closes
-    /// unused streams.
+    /// Returns the processes that are gone, and forgets them; `None` if it is too early for a look. Closes unused streams.
+    ///
+    /// A process that is cut off has readers of its host's stream as long as the bus keeps samples for them. So its wishes
+    /// last as long, and the stream's cache has what it missed when it returns.
     pub fn look(&self, participant: &Participant, now: u64) -> Option<Vec<Incarnation>> {
         if now < self.next_look.load(Ordering::Relaxed) {
             return None;
@@ -83,13 +85,18 @@ impl HostStreams {
             return Some(Vec::new());
         }
         let present: HashSet<Incarnation> = participant.sources().into_iter().map(|source| source.incarnation).collect();
+        let mut streams = self.streams.lock();
+        let is_kept = |process: Incarnation| {
+            let readers = streams.get(&process.boot).map(|stream| stream.writer.readers()).unwrap_or_default();
+            readers.iter().any(|reader| reader.incarnation == process && reader.state != ReaderState::Gone)
+        };
         let mut gone = Vec::new();
         processes.retain(|&process, absent_since| {
             if present.contains(&process) {
                 *absent_since = None;
                 return true;
             }
-            let is_gone = now >= *absent_since.get_or_insert(now) + ABSENT;
+            let is_gone = now >= *absent_since.get_or_insert(now) + ABSENT && !is_kept(process);
             if is_gone {
                 gone.push(process);
             }
@@ -97,7 +104,7 @@ impl HostStreams {
         });
         // A process that is still here may want something again at once; its host's stream costs little meanwhile.
         let hosts: HashSet<u32> = processes.keys().map(|process| process.boot).collect();
-        self.streams.lock().retain(|boot, stream| hosts.contains(boot) || stream.is_used());
+        streams.retain(|boot, stream| hosts.contains(boot) || stream.is_used());
         Some(gone)
     }
 

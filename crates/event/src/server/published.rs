@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tampu_bus::{ReaderStatus, SourceInfo, WriteError, Writer, Written, clock::Clock};
 use tampu_types::{
     Incarnation,
-    event::{AttributeConfig, AttributeName, EventKind, EventView, Failure, Kinds, sample::append_left_out},
+    event::{AttributeConfig, AttributeName, EventKind, EventView, Failure, Kinds, sample::append_counts},
 };
 
 use super::{
@@ -56,6 +56,8 @@ pub(super) struct PublishedAttribute {
     pub out: EventWriter,
     pub state: Mutex<AttributeState>,
     pub reads: Arc<Mutex<AttributeReads>>,
+    /// Time of its declaration, monotonic ns.
+    declared_at: u64,
     /// The other source that owns the name by the rule of precedence.
     other_owner: Mutex<Option<SourceInfo>>,
 }
@@ -67,6 +69,7 @@ impl PublishedAttribute {
         options: AttributeOptions,
         out: EventWriter,
         early: EarlyEvents,
+        now: u64,
     ) -> PublishedAttribute {
         let name = config.name.clone();
         PublishedAttribute {
@@ -76,6 +79,7 @@ impl PublishedAttribute {
             out,
             state: Mutex::new(AttributeState::new(config, early)),
             reads: Arc::default(),
+            declared_at: now,
             other_owner: Mutex::default(),
         }
     }
@@ -95,13 +99,19 @@ impl PublishedAttribute {
     }
 
     /// Writes the current value into its stream, as an answer to `token`.
-    pub fn refresh(&self, token: u64) {
+    pub fn refresh(&self, token: u64, now: u64) {
         let state = self.state.lock();
         // The asker repeats its question if this is lost. Written under the lock, so that it stands at its place in the
         // order.
-        if let Err(why) = self.out.write(&state.refreshed(self.index, token)) {
-            let _ = self.out.write(&state.without_value(self.index, token, &[not_sent(&why)]));
+        if let Err(why) = self.out.write(&self.aged(state.refreshed(self.index, token), 0, now)) {
+            let _ = self.out.write(&self.aged(state.without_value(self.index, token, &[not_sent(&why)]), 0, now));
         }
+    }
+
+    /// Completes an answer: the events left out before it, and the attribute's age.
+    fn aged(&self, mut answer: Vec<u8>, left_out: u64, now: u64) -> Vec<u8> {
+        append_counts(&mut answer, left_out, now.saturating_sub(self.declared_at).max(1));
+        answer
     }
 
     /// Writes the current value into the stream of another host, and from now on the events that the reader wants. With
@@ -117,7 +127,7 @@ impl PublishedAttribute {
         let mut state = self.state.lock();
         let state = &mut *state;
         let (token, number) = (reader.1, state.number);
-        let mut answer = state.refreshed(self.index, token);
+        let answer = state.refreshed(self.index, token);
         let at = state.hosts.iter().position(|route| route.stream.boot == stream.boot).unwrap_or_else(|| {
             let early = if from_start { state.early.all() } else { &[] };
             let has_all = early.len() as u64 == number;
@@ -132,13 +142,11 @@ impl PublishedAttribute {
         if !route.want(reader, wish, EventView::parse(&answer).ok().as_ref(), clock) {
             return false;
         }
-        let left_out = route.left_out(number);
-        if left_out > 0 {
-            append_left_out(&mut answer, left_out);
-        }
+        let (left_out, now) = (route.left_out(number), clock.monotonic());
         let route = &state.hosts[at];
-        if let Err(why) = route.stream.writer.write(&answer) {
-            let _ = route.stream.writer.write(&state.without_value(self.index, token, &[not_sent(&why)]));
+        if let Err(why) = route.stream.writer.write(&self.aged(answer, left_out, now)) {
+            let without = state.without_value(self.index, token, &[not_sent(&why)]);
+            let _ = route.stream.writer.write(&self.aged(without, left_out, now));
         }
         true
     }

@@ -116,7 +116,7 @@ impl ServerState {
     pub(super) fn read_others(&self, others: &mut OtherDeclarations) {
         let table = &self.table;
         let set_other_owner = RefCell::new(Vec::new());
-        others.read(
+        let all_names = others.read(
             &self.participant,
             |name| {
                 let table = table.lock();
@@ -129,6 +129,9 @@ impl ServerState {
                 set_other_owner.borrow_mut().extend(freed.cloned());
             },
         );
+        if all_names {
+            set_other_owner.borrow_mut().extend(table.lock().by_index.iter().flatten().cloned());
+        }
         // By all known declarations and not by the latest one: after one of several owners has left, another may still
         // have precedence.
         for inner in set_other_owner.into_inner() {

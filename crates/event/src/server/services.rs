@@ -107,7 +107,7 @@ fn refresh(shared: &ServerState, request: &Request) {
             (Some(stream), Some(reader)) if !inner.out.own => {
                 has_too_many |= !inner.refresh_for(stream, reader, &wish, asked.from_start, &shared.clock);
             }
-            _ => inner.refresh(asked.token),
+            _ => inner.refresh(asked.token, shared.clock.monotonic()),
         }
         if inner.out.own {
             inner.out.writer.send_now();

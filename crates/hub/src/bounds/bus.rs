@@ -28,6 +28,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         "the oldest are lost to them, counted and reported",
     ),
     bound(
+        "time for which samples are kept for a reader that is cut off, and its process counts as living",
+        Constant("bus/src/nodes.rs", "FORGET", "180_000_000_000", "180 s"),
+        "the process counts as dead; when it is back, it is told what it missed",
+    ),
+    bound(
         "acknowledged bytes kept for late readers (`keep`)",
         Other("4 MiB a stream; log topics 16 MiB"),
         "the oldest are dropped",

@@ -33,6 +33,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         "older subscribers on other hosts are told the numbers of the events that they missed",
     ),
     bound(
+        "events of one server that wait until a subscriber knows the age of their attributes",
+        Constant("event/src/client/undecided.rs", "MOST", "16 << 20", "16 MiB"),
+        "the clocks decide whether the subscription is older than the attribute",
+    ),
+    bound(
         "workers of one process on another host that want an attribute",
         Constant("event/src/server/host_route.rs", "WISHES", "128", "128"),
         "a further one is refused until another one is released",

@@ -14,7 +14,7 @@
 //! 52  u32  count
 //! 56       the elements
 //!          set point, errors, token, name: an octet 0 each where there is none, an octet 1 before each that is there
-//!          u64 left_out, at the next multiple of 4; absent where it is 0
+//!          u64 left_out, u64 age, at the next multiple of 4; absent where they are 0
 //! ```
 //! The elements begin at a multiple of 8. Where the sample does too (in a loan), they are read and written as a slice.
 //! Therefore everything of fixed length precedes them, and `x`, `y` take two words where one would do.
@@ -109,6 +109,9 @@ pub struct EventSample<'a> {
     /// Number of the attribute's events that were left out of this stream directly before this one, because no reader of
     /// the stream wants them. For a current value it counts the events up to its number.
     pub left_out: u64,
+    /// Of a current value: time in ns since the attribute was declared in this life of its server, by a clock that no step
+    /// moves; at least 1.
+    pub age: u64,
 }
 
 impl<'a> EventSample<'a> {
@@ -133,6 +136,7 @@ impl<'a> EventSample<'a> {
             token: None,
             name: "",
             left_out: 0,
+            age: 0,
         }
     }
 
@@ -148,9 +152,7 @@ impl<'a> EventSample<'a> {
         }
         self.put_tail(out);
         end_sample(out);
-        if self.left_out > 0 {
-            append_left_out(out, self.left_out);
-        }
+        append_counts(out, self.left_out, self.age);
         Ok(())
     }
 
@@ -261,10 +263,20 @@ impl<'a> EventSample<'a> {
     }
 }
 
-/// Adds the member [`EventSample::left_out`] to an encoded event without it.
-pub fn append_left_out(event: &mut Vec<u8>, left_out: u64) {
-    // The padding of an event ends where this member is aligned.
+/// Adds the members [`EventSample::left_out`] and [`EventSample::age`] to an encoded event without them, as far as they are not 0.
+pub fn append_counts(event: &mut Vec<u8>, left_out: u64, age: u64) {
+    if left_out == 0 && age == 0 {
+        return;
+    }
+    append_members(event, left_out, Some(age).filter(|age| *age > 0));
+}
+
+pub(super) fn append_members(event: &mut Vec<u8>, left_out: u64, age: Option<u64>) {
+    // The padding of an event ends where these members are aligned.
     event.extend_from_slice(&left_out.to_le_bytes());
+    if let Some(age) = age {
+        event.extend_from_slice(&age.to_le_bytes());
+    }
     let length = (event.len() - 8) as u32;
     event[4..8].copy_from_slice(&length.to_le_bytes());
 }

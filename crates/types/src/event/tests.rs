@@ -59,7 +59,7 @@ prop_compose! {
         set_point in option::of(values()),
         errors in failures(),
         token in option::of(any::<u64>()),
-        (name, left_out) in ("\\PC{0,9}", prop_oneof![Just(0), any::<u64>()]),
+        (name, left_out, age) in ("\\PC{0,9}", prop_oneof![Just(0), any::<u64>()], prop_oneof![Just(0), any::<u64>()]),
         unknown in vec(any::<u8>(), 0..3),
     ) -> OwnedEvent {
         OwnedEvent {
@@ -77,6 +77,7 @@ prop_compose! {
             token,
             name,
             left_out,
+            age,
             unknown: unknown.iter().flat_map(|&byte| [byte; 4]).collect(),
         }
     }

@@ -6,7 +6,7 @@ use super::{
     failure::{Failure, STACK_LIMIT, Severity, TEXT_LIMIT},
     kind::Kinds,
     quality::Quality,
-    sample::{FLAG_REFRESH, GENERIC_NAME_LIMIT, append_left_out},
+    sample::{FLAG_REFRESH, GENERIC_NAME_LIMIT, append_members},
     value::{Value, Values},
 };
 use crate::{
@@ -45,6 +45,8 @@ pub struct EventView<'a> {
     pub name: &'a str,
     /// Number of the events left out before it, as in [`super::EventSample`].
     pub left_out: u64,
+    /// Age of the attribute, as in [`super::EventSample`]; 0 if it is not told.
+    pub age: u64,
     /// Members of a later release, unchanged.
     pub unknown: &'a [u8],
 }
@@ -111,10 +113,12 @@ impl<'a> EventView<'a> {
             return Err(at.bad("a name is too long"));
         }
         let rest = unknown(at);
-        let (left_out, unknown) = match rest.split_first_chunk() {
-            Some((left_out, unknown)) => (u64::from_le_bytes(*left_out), unknown),
+        let member = |rest: &'a [u8]| match rest.split_first_chunk() {
+            Some((member, rest)) => (u64::from_le_bytes(*member), rest),
             None => (0, rest),
         };
+        let (left_out, rest) = member(rest);
+        let (age, unknown) = member(rest);
         Ok(EventView {
             attribute,
             epoch,
@@ -130,6 +134,7 @@ impl<'a> EventView<'a> {
             token,
             name,
             left_out,
+            age,
             unknown,
         })
     }
@@ -156,6 +161,7 @@ impl<'a> EventView<'a> {
             token: self.token,
             name: self.name.to_owned(),
             left_out: self.left_out,
+            age: self.age,
             unknown: self.unknown.to_vec(),
         }
     }
@@ -179,6 +185,7 @@ pub struct OwnedEvent {
     pub token: Option<u64>,
     pub name: String,
     pub left_out: u64,
+    pub age: u64,
     pub unknown: Vec<u8>,
 }
 
@@ -199,18 +206,17 @@ impl OwnedEvent {
             token: self.token,
             name: &self.name,
             left_out: self.left_out,
+            age: self.age,
         }
     }
 
     /// Writes the event, with the members of a later release unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), super::BadValue> {
-        self.as_sample().encode(out)?;
         if self.unknown.is_empty() {
-            return Ok(());
+            return self.as_sample().encode(out);
         }
-        if self.left_out == 0 {
-            append_left_out(out, 0);
-        }
+        super::EventSample { left_out: 0, age: 0, ..self.as_sample() }.encode(out)?;
+        append_members(out, self.left_out, Some(self.age));
         out.extend_from_slice(&self.unknown);
         let length = (out.len() - 8) as u32;
         out[4..8].copy_from_slice(&length.to_le_bytes());

@@ -11,6 +11,8 @@ import java.util.concurrent.atomic.AtomicLong;
 public record Incarnation(int boot, int pid, long start) {
     /** The last start that was given out: starts are unique within a process. */
     private static final AtomicLong LAST = new AtomicLong();
+    /** Bits of a start that are those of the process's start in ticks since the boot, which no step of the clock moves. */
+    private static final long MARK = (1L << 20) - 1;
 
     /** Returns UTC in ns since 1970. */
     public static long utc() {
@@ -21,7 +23,11 @@ public record Incarnation(int boot, int pid, long start) {
     public static Incarnation create() throws IOException {
         String boot = Files.readString(Path.of("/proc/sys/kernel/random/boot_id"));
         long now = Clock.utc();
-        long start = LAST.updateAndGet(last -> Math.max(last + 1, now));
+        String stat = Files.readString(Path.of("/proc/self/stat"));
+        // The name in parentheses may contain any character. Behind it, the start is the 20th field.
+        String[] fields = stat.substring(stat.lastIndexOf(')') + 1).trim().split(" +");
+        long mark = Long.parseLong(fields[19]) & MARK;
+        long start = LAST.updateAndGet(last -> Math.max(last + MARK + 1, now) & ~MARK | mark);
         return new Incarnation(Integer.parseUnsignedInt(boot.substring(0, 8), 16), (int) ProcessHandle.current().pid(), start);
     }
 
