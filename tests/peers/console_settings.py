@@ -114,6 +114,40 @@ def users(console):
     until("the hub has its members", lambda: [group["members"] for group in read(console, "groups")] == [["max"]])
 
 
+def overwritten(place, console):
+    print("two administrators and one logbook")
+    page = console.page
+    place.run("book", "make", "Beam", "-a", "Run", "-a", "Magnet")
+    go(console, "Logbooks")
+    page.get_by_label("Name of the logbook").fill("Beam")
+    page.get_by_role("button", name="Add a logbook").click()
+    expect(page.get_by_role("alert").filter(has_text="There is a logbook Beam already")).to_be_visible(timeout=30000)
+    check("it has its attributes", [one["name"] for one in read(console, "books/Beam")["attributes"]] == ["Run", "Magnet"])
+    page.goto(f"{console.site}settings?part=books&book=Beam")
+    expect(page.get_by_label("Name 2", exact=True)).to_have_value("Magnet", timeout=30000)
+    file = pathlib.Path(place.directory) / "beam.cfg"
+    file.write_text("Attributes = Run, Magnet, Shift\n", encoding="utf-8")
+    place.run("book", "config", "edit", "Beam", str(file))
+    place.run("book", "users", "role", "Beam", "user:max", "read")
+    page.get_by_label("Name 2", exact=True).fill("Cavity")
+    page.get_by_role("button", name="Save").first.click()
+    expect(page.get_by_role("alert").filter(has_text="Somebody has changed this logbook")).to_be_visible(timeout=30000)
+    check("nothing is overwritten", [one["name"] for one in read(console, "books/Beam")["attributes"]] == ["Run", "Magnet", "Shift"])
+    grants = page.get_by_role("region", name="Rights")
+    page.get_by_role("button", name="Add a right").click()
+    grants.get_by_role("textbox").last.fill("user:zoe")
+    grants.get_by_role("button", name="Save").click()
+    expect(grants.get_by_role("alert").filter(has_text="Somebody has changed this logbook")).to_be_visible(timeout=30000)
+    check("no right is overwritten", "user:max" in [grant["to"] for grant in read(console, "books/Beam/access")["grants"]])
+    console.axe("a logbook that somebody else has changed")
+    page.get_by_role("button", name="Read it again").first.click()
+    expect(page.get_by_label("Name 3", exact=True)).to_have_value("Shift", timeout=30000)
+    page.get_by_label("Name 2", exact=True).fill("Cavity")
+    page.get_by_role("button", name="Save").first.click()
+    said(console)
+    check("the change is made", [one["name"] for one in read(console, "books/Beam")["attributes"]] == ["Run", "Cavity", "Shift"])
+
+
 def books(console):
     print("logbooks")
     page = console.page
@@ -331,6 +365,7 @@ def main():
         account(console)
         users(console)
         books(console)
+        overwritten(place, console)
         rules(console)
         hub_settings(console, file)
         hub_changes(console, place)

@@ -58,6 +58,16 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
 
 /** Reads a JSON answer. Parameters without a value are left out; a list repeats its parameter. */
 export async function read<T>(path: string, parameters: Record<string, string | readonly string[] | undefined> = {}, signal?: AbortSignal): Promise<T> {
+  return (await (await readAnswer(path, parameters, signal)).json()) as T;
+}
+
+/** Reads a JSON answer with its revision, for the change of it. */
+export async function readRevision<T>(path: string): Promise<{ value: T; revision: string }> {
+  const answer = await readAnswer(path);
+  return { value: (await answer.json()) as T, revision: answer.headers.get("ETag") ?? "*" };
+}
+
+function readAnswer(path: string, parameters: Record<string, string | readonly string[] | undefined> = {}, signal?: AbortSignal): Promise<Response> {
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     for (const one of typeof value === "string" ? [value] : (value ?? [])) {
@@ -65,7 +75,7 @@ export async function read<T>(path: string, parameters: Record<string, string | 
     }
   }
   const query = asked.toString();
-  return (await (await request("GET", query === "" ? path : `${path}?${query}`, undefined, signal)).json()) as T;
+  return request("GET", query === "" ? path : `${path}?${query}`, undefined, signal);
 }
 
 /** As a revision: the thing must not be there yet. */

@@ -1,6 +1,6 @@
 /** Users, groups, tokens, rights and rules: the types of the logbook's API that the settings show (`spec/book-api.md`). */
 import type { Schemas } from "../lib/schemas";
-import { read, send } from "../lib/api";
+import { ABSENT, read, readRevision, send } from "../lib/api";
 import type { AttributeDef, Right } from "../book/api";
 import { cleaned } from "./fields";
 import type { HubSettings } from "./hub";
@@ -59,9 +59,14 @@ export const api = {
   dropToken: (token: Token) => send<void>("DELETE", `tokens/${part(token.id)}?login=${part(token.login)}`),
   changePassword: (old: string, fresh: string) => send<void>("PUT", "password", { old, new: fresh }),
   books: () => read<BookDef[]>("books"),
-  putBook: (book: BookDef) => send<BookDef>("PUT", `books/${part(book.name)}`, { name: book.name, comment: book.comment, group: book.group, elog: book.elog, attributes: cleaned(book.attributes) }),
-  access: (book: string) => read<Access>(`books/${part(book)}/access`),
-  setAccess: (book: string, access: Access) => send<Access>("PUT", `books/${part(book)}/access`, access),
+  book: (name: string) => read<BookDef>(`books/${part(name)}`),
+  /** The revision of a logbook's configuration. Read it before the logbook, so that no change between the two is overwritten. */
+  bookRevision: async (name: string) => (await readRevision(`books/${part(name)}/config`)).revision,
+  addBook: (name: string) => send<BookDef>("PUT", `books/${part(name)}`, { name, attributes: [{ name: "Author", kind: "text", required: true }] }, ABSENT),
+  changeBook: ({ name, comment, group, elog, attributes }: BookDef, revision: string) =>
+    send<BookDef>("PUT", `books/${part(name)}`, { name, comment, group, elog, attributes: cleaned(attributes) }, revision),
+  access: (book: string) => readRevision<Access>(`books/${part(book)}/access`),
+  setAccess: (book: string, access: Access, revision: string) => send<Access>("PUT", `books/${part(book)}/access`, access, revision),
   rules: () => read<Rules>("access"),
   addRule: (rule: { effect: string; who: string; may: string[]; what: string; why: string | null }) => send<Rule>("POST", "access/rules", rule),
   dropRule: (line: number) => send<void>("DELETE", `access/rules/${line}`),

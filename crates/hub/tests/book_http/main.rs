@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod books;
 mod bounds;
 mod checked;
 mod console;

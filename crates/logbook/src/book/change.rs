@@ -73,7 +73,7 @@ pub struct BookEdit<'a> {
     pub by: &'a str,
     /// The kind of change; empty stands for `made` or `changed`.
     pub what: &'a str,
-    /// The version ([`Book::version`]) that the caller has read. Another one is an error.
+    /// The version ([`Book::version`]) that the caller has read. Another one is an error. Empty: the logbook must be new.
     pub expected: Option<&'a str>,
 }
 

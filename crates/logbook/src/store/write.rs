@@ -47,8 +47,11 @@ pub trait Write: QuotaTables + Sized {
             Err(StoreError::NoBook(_)) => None,
             Err(other) => return Err(other),
         };
-        if expected.is_some_and(|expected| before.as_ref().is_none_or(|before| before.book.version() != expected)) {
-            return Err(StoreError::BookChanged(book.name.clone()));
+        let version = before.as_ref().map(|before| before.book.version()).unwrap_or_default();
+        match expected {
+            Some("") if before.is_some() => return Err(StoreError::BookExists(book.name.clone())),
+            Some(expected) if expected != version => return Err(StoreError::BookChanged(book.name.clone())),
+            _ => {}
         }
         let usual = if before.is_some() { "changed" } else { "made" };
         let num = match &before {

@@ -201,8 +201,18 @@ impl People {
         }
     }
 
+    /// Returns the version of a book's own access rules; 0 without rules of its own.
+    pub fn access_version(&self, book: &str) -> Result<u64> {
+        Ok(self.store.record(access::KIND, &book.to_lowercase())?.map_or(0, |record| record.version))
+    }
+
     /// Sets the access rules of a book, or with `*` the default for books without rules of their own.
     pub fn set_access(&self, book: &str, access: &Access) -> Result<()> {
+        self.set_access_at(book, access, None)
+    }
+
+    /// Sets the access rules of a book as [`People::set_access`] does, if they are at version `expected`.
+    pub fn set_access_at(&self, book: &str, access: &Access, expected: Option<u64>) -> Result<()> {
         if access.grants.len() > access::MAX_GRANTS {
             return Err(PeopleError::Invalid(format!("{} grants; at most {}", access.grants.len(), access::MAX_GRANTS)));
         }
@@ -210,7 +220,7 @@ impl People {
         if book != EVERY_BOOK {
             self.store.book(book)?;
         }
-        self.write(access::KIND, &book.to_lowercase(), access, None)?;
+        self.write(access::KIND, &book.to_lowercase(), access, expected)?;
         self.changed();
         Ok(())
     }
