@@ -447,9 +447,15 @@ def hostile(place, console):
     timeline = console.context.new_page()
     timeline.goto(f"{console.site}timeline?last=15m&q=--process%20hostile")
     expect(timeline.locator(".stage path.bar").first).to_be_attached(timeout=60000)
-    timeline.locator(".axis .picture").hover()
-    timeline.locator(".axis .picture").hover(position={"x": timeline.locator(".axis .picture").bounding_box()["width"] - 3, "y": 3})
-    expect(timeline.locator(".records li").first).to_be_visible(timeout=30000)
+    axis = timeline.locator(".axis .picture")
+
+    def shown_before_the_end():
+        # The range goes on with the time, and its lanes may come while the pointer moves.
+        axis.hover()
+        axis.hover(position={"x": axis.bounding_box()["width"] - 3, "y": 3})
+        return timeline.locator(".records li").count() > 0
+
+    until("records before the cursor", shown_before_the_end, 60)
     for shown in (page, timeline):
         check("no text was run, and none became an element", shown.evaluate("window.hit") is None and shown.locator("img[src=x], script:not([src])").count() == 0)
     timeline.close()
