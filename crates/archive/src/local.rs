@@ -28,7 +28,7 @@ use crate::{
     framed,
     keeper::{self, Keeper},
     local::{
-        dirs::{ids_dir, lock, parquet_dir, segments_dir},
+        dirs::{ids_dir, lock, lock_existing, parquet_dir, segments_dir},
         gathering::Gathering,
         open::Opened,
         options::{Options, Retention},
@@ -113,6 +113,12 @@ impl LocalArchive {
             archive.workers.push(started.map_err(|source| shared.not_started(source))?);
         }
         Ok(archive)
+    }
+
+    /// Locks the archive of a directory, without a change there, against processes that write it; `None` if no archive
+    /// was ever there. Dropping the file frees the lock.
+    pub fn lock_existing(dir: &Path) -> Result<Option<File>, ArchiveError> {
+        lock_existing(dir)
     }
 
     /// Changes the retention. Files beyond the new limits are removed within a second.

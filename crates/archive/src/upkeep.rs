@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_types::{Domain, name::escape};
 
-use crate::{Archive, ArchiveError, BackedUp, BackupPlaces, Checked, Compacted, Doing, Health, Keep, Removal, Retention, Stop};
+use crate::{Archive, ArchiveError, BackedUp, BackupPlaces, Checked, Compacted, Doing, Health, Keep, Retention, Stop};
 
 /// Maintenance request to an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,11 +25,9 @@ pub enum Upkeep {
     Check,
     /// Make or update a backup in this directory on the collector's host. `--data` can name the directory.
     Backup(PathBuf),
-    /// Report the data that these limits would remove at once.
-    Removal(Limits),
 }
 
-/// Limits of an archive, as a request has them.
+/// Limits of an archive, as the question for the data that they would remove has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -61,7 +59,7 @@ impl From<&Limits> for Retention {
 impl Upkeep {
     /// Reports if it only reads the size and the faults of an archive, a state that everybody may read.
     pub fn only_reads(&self) -> bool {
-        matches!(self, Upkeep::Health | Upkeep::Removal(_))
+        matches!(self, Upkeep::Health)
     }
 
     /// Makes a request of another process one for this archive. A backup names a data directory by its whole path, and
@@ -92,7 +90,6 @@ impl fmt::Display for Upkeep {
             Upkeep::Compact => f.write_str("compact"),
             Upkeep::Check => f.write_str("check"),
             Upkeep::Backup(path) => write!(f, "backup to {}", path.display()),
-            Upkeep::Removal(_) => f.write_str("removal"),
         }
     }
 }
@@ -106,7 +103,6 @@ pub enum Done {
     Compact(Compacted),
     Check(Checked),
     Backup(BackedUp),
-    Removal(Removal),
 }
 
 /// Part of the answer: progress, or the result.
@@ -168,7 +164,6 @@ pub fn upkeep(archive: &dyn Archive, what: &Upkeep, stop: &Stop, tell: &dyn Fn(T
         Upkeep::Compact => Done::Compact(archive.compact(stop, &mut doing)?),
         Upkeep::Check => Done::Check(archive.check(stop, &mut doing)?),
         Upkeep::Backup(target) => Done::Backup(archive.backup(target, stop, &mut doing)?),
-        Upkeep::Removal(limits) => Done::Removal(archive.removal(&limits.into())),
     })
 }
 
@@ -209,7 +204,5 @@ mod tests {
         let _running = turn.0.lock();
         assert!(take(&Upkeep::Check).is_err_and(|why| why.contains("already")));
         assert!(matches!(take(&Upkeep::Health), Ok(Done::Health(_))));
-        let limits = Limits { age_s: Some(1), ..Limits::default() };
-        assert_eq!(take(&Upkeep::Removal(limits)), Ok(Done::Removal(Removal::default())));
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_archive::{Archive, ArchiveError, LocalArchive, News};
+use tampu_archive::{Archive, ArchiveError, LocalArchive, News, Removal, Retention};
 use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
@@ -184,6 +184,11 @@ impl Collecting {
         if let Err(why) = self.routes.change(&config.route, &config.target) {
             error!(self.logger, "the routes stay as they were: {why}");
         }
+    }
+
+    /// Returns the records that limits would remove at once.
+    pub fn removal(&self, retention: &Retention) -> Removal {
+        self.archive.removal(retention)
     }
 
     /// Returns the archive's directory.

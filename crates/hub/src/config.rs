@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tampu_archive::{BackupPlaces, Keep, Options};
 use tampu_bulk::settings::Bulk;
-use tampu_bus::QosPatch;
+use tampu_bus::{QosPatch, run_dir::RunDir};
 use tampu_event::history::HistorySettings;
 use tampu_log::{
     LogSettings, Threshold,
@@ -468,6 +468,11 @@ impl Config {
         let network = &self.network;
         let is_open = self.roles.contains(&Role::Node) && (!network.listen.is_empty() || !network.connect.is_empty());
         is_open && matches!(self.bus_encryption(), tampu_bus::connect::Encryption::Tls(_))
+    }
+
+    /// Returns the run-time directory.
+    pub(crate) fn run_dir(&self) -> RunDir {
+        self.run.clone().map_or_else(RunDir::from_env, RunDir::at)
     }
 
     /// Returns the directory of this domain's data.

@@ -30,6 +30,7 @@ use crate::{
     memory::MemoryReturn,
     metrics::{self, Page, Subjects},
     part::HubPart,
+    removal::{Archives, serve_removal},
     reread::{ChangingSettings, OwnFiles},
     roles,
     rules::{PolicyWatch, Rules, audit},
@@ -290,7 +291,16 @@ impl Hub {
             book: OnceLock::new(),
             sources: config.metrics.sources,
         });
+        let hub_name = match process {
+            Process::Whole => own.incarnation().to_string(),
+            Process::One(_, hub) => (*hub).to_owned(),
+        };
         let mut services = Vec::new();
+        if let Some(logs) = &collecting {
+            let events = history.as_ref().map(|kept| kept.history().archive().clone());
+            let transfers = transfers.as_ref().map(|kept| kept.transfers.archive().clone());
+            services.push(serve_removal(&own, &access, &hub_name, Archives { logs: logs.clone(), events, transfers })?);
+        }
         if let Some(node) = &node {
             services.push(site::serve_report(&own, node, config.domain_data())?);
         }
@@ -312,7 +322,7 @@ impl Hub {
             }
         };
         let metrics = if has(HubPart::Metrics) { start_metrics(&config, metrics_certificate, page)? } else { None };
-        let bus = OnBus { participant: own.clone(), access: access.clone() };
+        let bus = OnBus { participant: own.clone(), hub: hub_name, access: access.clone() };
         let book = match process {
             _ if !has(HubPart::Book) => None,
             Process::Whole => start_book_if_possible(&config, &changes, https, &client, &logger, &rules, bus)?,

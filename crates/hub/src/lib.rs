@@ -55,6 +55,7 @@ pub mod metrics;
 pub mod part;
 pub mod plural;
 pub mod private;
+mod removal;
 pub mod reread;
 pub mod roles;
 pub mod routes;

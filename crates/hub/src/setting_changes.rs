@@ -3,10 +3,11 @@
 //! ```text
 //! console, REST, `tampu settings` -> book role: check, write the file -> file <- collector: applies it within a second
 //! ```
-//! The changes stand in a file of the hub's own and override the configuration until they are taken back. Each names the
-//! person and the time. A hub whose file is broken does not start: retention without a change may remove what the change
-//! keeps. While it runs, a broken or vanished file changes nothing, and the log names it. The supervisor gives its roles
-//! the changes it read last, for a file that is broken when one of them starts again.
+//! The changes stand in a file of the hub's own and override the configuration until they are taken back. Each names
+//! the person and the time. A hub whose file is broken does not start: retention without a change may remove what the
+//! change keeps. The same holds for a file that is gone while its copy has changes. While it runs, a broken or vanished
+//! file changes nothing, and the log names it. The supervisor gives its roles the changes it read last, for a file that
+//! is broken when one of them starts again.
 //!
 //! Decision: the collector checks each change itself. The role of the logbook reads bytes from outside, and writes the
 //! file. So a target of the routes that is added here has a file in the directory of the routes, or sends to a host that
@@ -25,17 +26,24 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tampu_log::Logger;
+use tampu_types::terminal::harmless;
 
 use crate::{
-    config::{Config, ConfigError, Role},
+    config::{Config, ConfigError},
     file_stamp::{Stamp, stamp},
 };
 
+use changeable::changeable;
+use file::Ownership;
+
+pub use changeable::{changeable_names, fixed_why};
 pub use error::ChangeError;
 pub use file::{Change, Changes};
-pub use offline::{OfflineReset, lost, lost_words, reset_offline};
+pub(crate) use offline::mend_copy;
+pub use offline::{OfflineReset, reset_offline};
 pub(crate) use watch::SettingsWatch;
 
+mod changeable;
 mod error;
 mod file;
 mod offline;
@@ -47,41 +55,6 @@ const TOLD: usize = 200;
 
 /// Bytes of a version.
 const VERSION: usize = 16;
-
-/// Settings of the collector that can change while it runs.
-const OF_COLLECTOR: &[&str] = &[
-    "collector.keep_days",
-    "collector.keep_gb",
-    "collector.keep_at_least_days",
-    "collector.min_free_gb",
-    "events.keep",
-    "events.leave_out",
-    "events.longest_kb",
-    "quota.bytes_per_s",
-    "quota.records_per_s",
-    "quota.streams",
-    "quota.source",
-    "route",
-    "target",
-];
-/// Settings of the logbook that can change while it runs.
-const OF_BOOK: &[&str] = &[
-    "book.site_gb",
-    "book.book_gb",
-    "book.user_gb",
-    "book.attachment_mb",
-    "book.waiting_mb",
-    "book.min_free_mb",
-    "book.changes_per_minute",
-    "book.changes_burst",
-];
-/// Settings of the same kind that only the configuration file sets, with the reason.
-const FIXED: &[(&str, &str)] = &[
-    ("collector.keep_attached", "it decides which topics the collector reads from its start"),
-    ("events.history", "it starts and ends the archive of events"),
-    ("spool.per_source_mb", "each host's node has a spool of its own, and the configuration of that host sets it"),
-    ("spool.total_mb", "each host's node has a spool of its own, and the configuration of that host sets it"),
-];
 
 /// The person who asks for a change.
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +163,7 @@ impl SettingChanges {
         let _ = self.audit.set(Box::new(tell));
     }
 
-    /// Changes a setting.
+    /// Changes a setting. After [`ChangeError::Unsynced`] and [`ChangeError::Uncopied`] the change holds.
     pub fn set(&self, name: &str, mut value: Value, asked: &Asked<'_>) -> Result<(), ChangeError> {
         changeable(&self.configured, name)?;
         if name == "target" {
@@ -230,10 +203,11 @@ impl SettingChanges {
             let retention = Box::new(next.config.archive().retention());
             return Err(ChangeError::Removes { setting: setting.to_owned(), old, new, retention });
         }
-        file::write(&self.file, &changes)?;
+        let owner = Ownership::of(&self.file).map_err(|why| ChangeError::File { path: self.file.clone(), why })?;
+        let fault = file::write_text(&self.file, &file::text_of(&self.file, &changes)?, owner)?;
         *read = Some(stamp(&self.file));
         self.take_over(next, Some((name, asked)));
-        Ok(())
+        fault.map_or(Ok(()), Err)
     }
 
     /// Follows changes of the file until the watch is dropped. Without a logger, others log the faults of the file.
@@ -303,40 +277,16 @@ pub(crate) fn text_of(changes: &Changes) -> Option<String> {
     toml::to_string(changes).ok().filter(|_| !changes.is_empty())
 }
 
-/// Returns the names of the settings that administrators of this hub can change.
-pub fn changeable_names(configured: &Config) -> Vec<&'static str> {
-    let all = OF_COLLECTOR.iter().chain(OF_BOOK).copied();
-    all.filter(|name| changeable(configured, name).is_ok()).collect()
-}
-
-/// Returns the reason why only the configuration file sets a setting, if there is one.
-pub fn fixed_why(configured: &Config, name: &str) -> Option<&'static str> {
-    let without_history = name.starts_with("events.") && name != "events.history" && !configured.events.history;
-    let known = FIXED.iter().find(|(fixed, _)| *fixed == name).map(|(_, why)| *why);
-    known.or(without_history.then_some("the configuration has no history of events"))
-}
-
-/// Checks that a setting can be changed on a hub.
-fn changeable(configured: &Config, name: &str) -> Result<(), ChangeError> {
-    let why = fixed_why(configured, name);
-    if !OF_COLLECTOR.contains(&name) && !OF_BOOK.contains(&name) || why.is_some() {
-        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        return Err(ChangeError::Fixed { name: name.escape_debug().to_string(), why });
-    }
-    if !configured.access.change_settings {
-        return Err(ChangeError::Closed);
-    }
-    if OF_COLLECTOR.contains(&name) && !configured.roles.contains(&Role::Collector) {
-        return Err(ChangeError::Elsewhere(name.to_owned()));
-    }
-    Ok(())
-}
-
-/// Reads the file over a configuration. Where changes are known, a file without any is an error.
+/// Reads the file over a configuration. A file without any change is an error where changes are known, and where its
+/// copy has some.
 fn read_over(configured: &Config, path: &Path, known: Option<&str>) -> Result<InForce, ChangeError> {
     match (file::read(path)?, known) {
         (None, Some(_)) => Err(ChangeError::Gone { path: path.to_owned() }),
-        (changes, _) => merge_of_file(configured, path, changes.unwrap_or_default()),
+        (None, None) => match offline::lost(configured)? {
+            Some(lost) => Err(lost),
+            None => merge_of_file(configured, path, Changes::new()),
+        },
+        (Some(changes), _) => merge_of_file(configured, path, changes),
     }
 }
 
@@ -349,8 +299,8 @@ fn merge_of_file(configured: &Config, path: &Path, changes: Changes) -> Result<I
         };
         let alone: Vec<&String> = changes.keys().filter(|name| fits_without(name)).collect();
         let wrong = if alone.is_empty() { changes.keys().collect() } else { alone };
-        let first = wrong.first().map(|name| name.escape_debug().to_string()).unwrap_or_default().into();
-        let words = |name: &String| format!("'{}' by {}", name.escape_debug(), changes[name].by.escape_debug());
+        let first = wrong.first().map(|name| harmless(name, false)).unwrap_or_default().into();
+        let words = |name: &String| format!("'{}' by {}", harmless(name, false), harmless(&changes[name].by, false));
         let words = wrong.into_iter().map(words).collect::<Vec<_>>().join(" or ");
         let changes = format!("the change of {words}").into();
         ChangeError::Unfit { first, changes, path: path.to_owned(), why }

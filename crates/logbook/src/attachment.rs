@@ -327,6 +327,16 @@ impl Blobs {
         Ok(blobs)
     }
 
+    /// Locks the directory against processes that open it, without a change there; `None` if it was never open. Returns
+    /// [`io::ErrorKind::WouldBlock`] if a process has it open.
+    pub fn lock_existing(dir: &Path) -> io::Result<Option<File>> {
+        let file = match File::open(dir.join("lock")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if tampu_workers::lock_after_predecessor(&file)? { Ok(Some(file)) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    }
+
     fn clean(&self, incoming: &Path, referred: &mut dyn FnMut(&Sha) -> io::Result<bool>) -> io::Result<()> {
         for file in fs::read_dir(incoming)? {
             let file = file?;

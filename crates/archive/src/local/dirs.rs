@@ -52,16 +52,36 @@ pub(crate) fn lock_file(dir: &Path) -> PathBuf {
 /// Locks an archive's directory against other processes; a process that is about to end is waited for.
 pub(crate) fn lock(dir: &Path) -> Result<File, ArchiveError> {
     let path = lock_file(dir);
-    let file_error = |source| ArchiveError::File { doing: "locking", path: path.clone(), source };
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(file_error)?;
-    if !tampu_workers::lock_after_predecessor(&file).map_err(file_error)? {
-        let mut by = String::new();
-        let _ = file.read_to_string(&mut by);
-        let by = by.trim();
-        let by = if by.is_empty() { "another process".to_owned() } else { format!("process {by}") };
-        return Err(ArchiveError::InUse { dir: dir.to_owned(), by });
-    }
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(locking(&path))?;
+    hold(&mut file, dir)?;
     // The process id is for people only; on a full disk the lock works without it.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
+}
+
+/// Locks an archive's directory without a change in it; `None` if no archive was ever there.
+pub(crate) fn lock_existing(dir: &Path) -> Result<Option<File>, ArchiveError> {
+    let path = lock_file(dir);
+    let mut file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(locking(&path))?,
+    };
+    hold(&mut file, dir)?;
+    Ok(Some(file))
+}
+
+fn locking(path: &Path) -> impl Fn(io::Error) -> ArchiveError {
+    move |source| ArchiveError::File { doing: "locking", path: path.to_owned(), source }
+}
+
+/// Takes the lock, or names the process that has it.
+fn hold(file: &mut File, dir: &Path) -> Result<(), ArchiveError> {
+    if tampu_workers::lock_after_predecessor(file).map_err(locking(&lock_file(dir)))? {
+        return Ok(());
+    }
+    let mut by = String::new();
+    let _ = file.read_to_string(&mut by);
+    let by = by.trim();
+    let by = if by.is_empty() { "another process".to_owned() } else { format!("process {by}") };
+    Err(ArchiveError::InUse { dir: dir.to_owned(), by })
 }

@@ -6,7 +6,7 @@ use tampu_types::Incarnation;
 
 use super::{Find, Row, Schema, Swept, find::find};
 use crate::{
-    Appended, Archive, ArchiveError, Arrival, Health, LocalArchive, News, Options, Retention, Stop,
+    Appended, Archive, ArchiveError, Arrival, Health, LocalArchive, News, Options, Removal, Retention, Stop,
     upkeep::{self, Done, Told, Turn, Upkeep},
     wal::content::Content,
 };
@@ -57,6 +57,11 @@ impl TableArchive {
     /// Runs a maintenance request, unless another one is running.
     pub fn upkeep_in_turn(&self, turn: &Turn, what: &Upkeep, stop: &Stop, tell: &dyn Fn(Told) -> bool) -> Result<Done, String> {
         turn.take(&self.local, what, stop, tell)
+    }
+
+    /// Returns the data that limits would remove at once.
+    pub fn removal(&self, retention: &Retention) -> Removal {
+        self.local.removal(retention)
     }
 
     pub fn health(&self) -> Health {

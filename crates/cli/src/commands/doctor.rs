@@ -14,7 +14,7 @@ use tampu_hub::{
     book::settings::BookSettings,
     certificates::SHORT_LIFE,
     config::Config,
-    setting_changes::{ChangeError, SettingChanges, lost_words},
+    setting_changes::{ChangeError, SettingChanges},
     site::health::{self, Grade},
 };
 use tampu_tls::{CertificateDir, CertificateInfo};
@@ -253,9 +253,6 @@ fn guests(config: &Settings, book: &BookSettings) -> Vec<Finding> {
 /// Checks the settings that administrators have changed while the hub ran.
 fn changed_settings(config: &Config) -> Option<Finding> {
     const NAME: &str = "settings";
-    if let Some((found, way_out)) = lost_words(config) {
-        return Some(Finding::warn(NAME, found, way_out));
-    }
     match SettingChanges::open(config) {
         Ok(changes) => match changes.in_force().changes.len() as u64 {
             0 => None,

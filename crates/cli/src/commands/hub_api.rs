@@ -39,7 +39,7 @@ impl HubApi {
     /// Returns the hub, if one runs or is named.
     pub fn running(&self, context: &Context) -> Result<Option<Client>, Failure> {
         let token = self.token.clone().map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
-        Place::find(&context.common.connect, None, token)?.remote("")
+        Place::running(&context.common.connect, token)
     }
 }
 

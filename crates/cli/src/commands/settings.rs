@@ -103,7 +103,8 @@ impl Settings {
             return say("", &settings, true);
         }
         let wanted = |(name, _): &(String, String)| only.as_ref().is_none_or(|only| is_of(name, only));
-        rows(&settings).into_iter().filter(wanted).try_for_each(|(_, line)| say(&line, &settings, false))
+        let rows = rows(&settings).into_iter().filter(wanted);
+        rows.map(|(_, line)| harmless(&line, false)).try_for_each(|line| say(&line, &settings, false))
     }
 }
 
@@ -129,7 +130,11 @@ impl Reset {
             let file = config.settings_file();
             return Err(Failure::Failed(harmless(&format!("{} has no change{what}", file.display()), false)));
         };
-        let what = if names.is_empty() { "all changes, which cannot be read".to_owned() } else { names.join(", ") };
+        let shown = |name: &String| harmless(name, false);
+        let what = match names.as_slice() {
+            [] => "all changes, which cannot be read".to_owned(),
+            names => names.iter().map(shown).collect::<Vec<_>>().join(", "),
+        };
         let kept_words = kept.as_ref().map(|kept| format!("; the former file is {}", kept.display())).unwrap_or_default();
         let unfit = SettingChanges::open(&config).err().map(|why| why.to_string());
         let told = json!({ "file": file, "reset": names, "kept": kept, "unfit": unfit });

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 
-use crate::site::{Hub, Site, until};
+use crate::site::{Hub, Site, acs_file, until};
 
 /// The processes of a hub's roles, by role. A process that has not become a role yet is missing.
 fn roles(hub: &Hub) -> BTreeMap<String, i32> {
@@ -352,11 +352,55 @@ fn a_hub_that_cannot_start_is_led_back_without_one() {
     assert!(said.code == 1 && said.err.contains("the hub runs"), "{said:?}");
     site.tampu(&["settings", "set", "quota.streams", "78"]).ok();
     drop(hub);
+    // A lost file keeps the hub away, with and without processes for its roles.
     fs::remove_file(&file).unwrap();
-    assert_eq!(doctor().as_deref(), Some("warn"));
-    let _hub = site.hub(&[]);
-    site.find(1, &["--contains", "in place of the changes of quota.streams"]);
+    assert_eq!(doctor().as_deref(), Some("fail"));
+    for up in [&["up"][..], &["up", "--in-process"]] {
+        let said = site.tampu(up);
+        assert!(said.code == 1 && said.err.contains("has changes of quota.streams"), "{said:?}");
+        assert!(said.err.contains("changed.toml.copy") && said.err.contains("reset --all --offline"), "{said:?}");
+    }
+    // The hub was killed, and its logbooks may lie in a database: that is no obstacle.
+    site.file("run/local/book.json", r#"{"url": "http://127.0.0.1:1", "token": "x"}"#);
+    let said = site.tampu(&["settings", "reset", "--all", "--offline"]).ok();
+    assert!(said.out.contains("quota.streams") && said.out.contains("changed.toml.before"), "{said:?}");
     assert_eq!(site.tampu(&["settings", "reset", "x", "--all", "--offline"]).code, 2);
+    let hub = site.hub(&["--roles", "node,collector"]);
+    fs::write(&file, change("quota.streams", "77")).unwrap();
+    // Other commands find no logbook here, and not even the run-time directory.
+    for run in ["run", "elsewhere"] {
+        let reset =
+            site.command(&["settings", "reset", "quota.streams", "--offline"]).env("TAMPU_RUN_DIR", site.path(run)).output();
+        let said = String::from_utf8(reset.unwrap().stderr).unwrap();
+        assert!(said.contains("the hub runs (process "), "{said}");
+    }
+    drop(hub);
+    site.tampu(&["settings", "reset", "quota.streams", "--offline"]).ok();
+}
+
+#[test]
+fn a_tighter_retention_is_answered_by_the_archives_of_the_hub_that_it_changes() {
+    let site = Site::new();
+    let other = site.hub_of_roles(&["--roles", "node,collector"]);
+    site.tampu(&["log", "import", &site.file("old.xml", acs_file(&["one", "two"]))]).ok();
+    site.tampu(&["log", "archive", "compact"]).ok();
+    let data = site.path("data of another").to_string_lossy().into_owned();
+    let own = site.hub_of_roles(&["--roles", "collector,book", "--data", &data]);
+    let refused = || {
+        let said = site.tampu(&["settings", "set", "collector.keep_days", "30"]);
+        assert!(said.code == 1 && said.err.contains("remove records"), "{said:?}");
+        said.err
+    };
+    // Each collector answers alone while the other one hangs.
+    let [other, own] = [&other, &own].map(|hub| role(hub, "collector"));
+    send(other, Signal::STOP);
+    let said = refused();
+    assert!(said.contains("at this moment nothing is beyond the new limits"), "{said}");
+    send(other, Signal::CONT);
+    send(own, Signal::STOP);
+    let said = refused();
+    assert!(!said.contains("at this moment"), "the other hub keeps its records, whatever this one's limits: {said}");
+    send(own, Signal::CONT);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use tampu_bus::{Participant, access::Access};
 pub struct OnBus {
     /// The process that asks.
     pub participant: Participant,
+    /// Name of the hub, for services of its own processes.
+    pub hub: String,
     /// The access hook.
     pub access: Access,
 }

@@ -30,7 +30,7 @@ pub(super) fn service(name: &str) -> Resource {
 impl<'a> Call<'a> {
     /// Checks that the site's rules let the caller do this; returns the process that asks for it.
     pub(super) fn need_on_bus(&self, verb: Verb, resource: &Resource) -> Result<&'a Participant, Problem> {
-        let OnBus { participant, access } = &self.api.bus;
+        let OnBus { participant, access, .. } = &self.api.bus;
         let asked = access.ask_for(&self.principal(), verb, resource);
         asked.map(|()| participant).map_err(|denied| self.denied(&denied))
     }

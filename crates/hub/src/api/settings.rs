@@ -103,7 +103,7 @@ fn reset(call: &mut Call<'_>) -> Result<Answer, Problem> {
 /// Returns the problem of a change. One that removes records names them.
 fn refused(call: &Call<'_>, error: ChangeError) -> Problem {
     let removes = match &error {
-        ChangeError::Removes { retention, .. } => removal::of(&call.api.bus.participant, retention),
+        ChangeError::Removes { retention, .. } => removal::of(&call.api.bus, retention),
         _ => None,
     };
     let mut problem = Problem::from(error);
@@ -122,9 +122,16 @@ impl From<ChangeError> for Problem {
             ChangeError::Elsewhere(_) | ChangeError::Closed => (StatusCode::CONFLICT, "not-here"),
             ChangeError::Changed => (StatusCode::PRECONDITION_FAILED, "changed"),
             ChangeError::Removes { .. } | ChangeError::Unconfirmed => (StatusCode::CONFLICT, "removes-records"),
-            ChangeError::File { .. } | ChangeError::Text { .. } | ChangeError::Gone { .. } | ChangeError::Unfit { .. } => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "failed")
+            ChangeError::Unsynced { .. } | ChangeError::Uncopied { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "changed-unsafely")
             }
+            ChangeError::File { .. }
+            | ChangeError::Text { .. }
+            | ChangeError::Gone { .. }
+            | ChangeError::Lost { .. }
+            | ChangeError::Running { .. }
+            | ChangeError::Archive(_)
+            | ChangeError::Unfit { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
         };
         let problem = Problem::new(status, kind, error.to_string());
         match error {

@@ -2,13 +2,15 @@
 
 use std::{fs, path::Path};
 
+use tampu_types::terminal::harmless;
+
 use super::error::HubError;
 use crate::{
     certificates,
     config::{Config, Role},
     private,
     rules::Rules,
-    setting_changes::{SettingChanges, lost_words},
+    setting_changes::{SettingChanges, mend_copy},
     topic_keeper,
 };
 
@@ -33,14 +35,14 @@ pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     }
     let ignored = SettingChanges::open(config)?.in_force().ignored.clone();
     let of_changes = |name: &String| {
-        let (name, file) = (name.escape_debug(), config.settings_file());
+        let (name, file) = (harmless(name, false), config.settings_file());
         format!(
             "the change of '{name}' in {} has no effect: this hub does not have or does not change that setting",
             file.display()
         )
     };
     remarks.extend(ignored.iter().map(of_changes));
-    remarks.extend(lost_words(config).map(|(found, way_out)| format!("{found}: {way_out}")));
+    remarks.extend(mend_copy(config).err().map(|fault| fault.to_string()));
     if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
         check_data(&config.domain_data())?;
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tampu_bus::{
     access::Access,
     connect::{NodeError, Settings},
-    run_dir::RunDir,
 };
 use tampu_workers::host::host_name;
 
@@ -49,8 +48,7 @@ pub(crate) fn name_of(part: &str) -> String {
 }
 
 pub(crate) fn process_config(config: &Config) -> Result<Settings, HubError> {
-    let run_dir = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
-    Ok(Settings { engine: config.engine.clone(), ..Settings::new(config.domain.clone(), run_dir) })
+    Ok(Settings { engine: config.engine.clone(), ..Settings::new(config.domain.clone(), config.run_dir()) })
 }
 
 pub(crate) fn access_of(config: &Config, client: &Settings) -> Result<Access, HubError> {

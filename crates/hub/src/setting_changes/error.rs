@@ -3,7 +3,8 @@
 use std::{io, path::PathBuf};
 
 use serde_json::Value;
-use tampu_archive::Retention;
+use tampu_archive::{ArchiveError, Retention};
+use tampu_types::terminal::harmless;
 
 use crate::config::ConfigError;
 
@@ -34,8 +35,54 @@ pub enum ChangeError {
         /// Path of the file.
         path: PathBuf,
     },
+    /// The file is gone or empty before the start of the hub, and its copy has changes.
+    #[error(
+        "the file of changed settings {path} is gone or empty, and its copy {copy} has changes of {names}: put the copy back \
+         (cp -p {copy} {path}), or accept the loss with 'tampu settings reset --all --offline'"
+    )]
+    Lost {
+        /// Path of the file.
+        path: PathBuf,
+        /// Path of the copy.
+        copy: PathBuf,
+        /// Names of the settings that the copy changes, in words.
+        names: String,
+    },
+    /// The settings are changed, but a loss of power may undo it.
+    #[error(
+        "the settings are changed and the change holds, but a loss of power may undo it: the directory of {path} cannot be \
+         synced: {why}; mend the disk, and change the setting once more"
+    )]
+    Unsynced {
+        /// Path of the file.
+        path: PathBuf,
+        why: io::Error,
+    },
+    /// The settings are changed, but the copy of the file is not.
+    #[error(
+        "the settings are changed and the change holds, but the copy of their file {path} cannot be written: {why}; without it \
+         the hub does not notice a loss of the file. Make room or remove what is in its place; the next change or start of the \
+         hub writes it again"
+    )]
+    Uncopied {
+        /// Path of the copy.
+        path: PathBuf,
+        why: io::Error,
+    },
+    /// A process uses the files that a reset would change.
+    #[error("the hub runs ({by}): reset it without --offline, or stop the hub")]
+    Running {
+        /// The process, and how it was noticed.
+        by: String,
+    },
+    /// The lock of the archive cannot be examined.
+    #[error(transparent)]
+    Archive(ArchiveError),
     /// Changes of the file do not fit the configuration.
-    #[error("{changes} in {path} does not fit the configuration: {why}; 'tampu settings reset {first} --offline' takes it back")]
+    #[error(
+        "{changes} in {path} does not fit the configuration: {why}; 'tampu settings reset {first} --offline' takes it back",
+        why = harmless(&why.to_string(), false)
+    )]
     Unfit {
         /// Name of the first of these settings.
         first: Box<str>,
@@ -79,7 +126,7 @@ pub enum ChangeError {
     #[error("without this change the next start of the hub may remove records that it keeps, for good")]
     Unconfirmed,
     /// The value is invalid.
-    #[error(transparent)]
+    #[error("{}", harmless(&.0.to_string(), false))]
     Value(#[from] ConfigError),
 }
 

@@ -162,6 +162,12 @@ fn connect(file: &Path, cache: i64, writes: bool) -> Result<Connection> {
 }
 
 impl SqliteStore {
+    /// Locks the logbooks of a directory against processes that open them, without a change there; `None` if none were
+    /// ever there. Returns [`std::io::ErrorKind::WouldBlock`] if a process has them open.
+    pub fn lock_existing(dir: &Path) -> std::io::Result<Option<std::fs::File>> {
+        Blobs::lock_existing(&dir.join("attachments"))
+    }
+
     /// Opens the logbooks of a directory, and creates them if they are missing.
     pub fn open(dir: &Path) -> Result<SqliteStore> {
         let io = |error| StoreError::Io { path: dir.to_owned(), error };

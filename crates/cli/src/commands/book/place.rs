@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use tampu_bus::connect::Settings;
+use tampu_hub::book::BookLocation;
 use tampu_logbook::{
     client::{Client, ClientError, Trust},
     mail::{MailError, purged::PurgedText, queue::Queue},
@@ -33,7 +35,7 @@ fn has_logbooks(domain: &Path) -> bool {
 }
 
 /// Returns true if the address refuses connections: a killed hub leaves its address behind.
-fn nobody_is_at(found: &tampu_hub::book::BookLocation) -> bool {
+fn nobody_is_at(found: &BookLocation) -> bool {
     let url = &found.url;
     let at = url.strip_prefix("http://").and_then(|host| host.trim_end_matches('/').parse().ok());
     let Some(address) = found.address.or(at) else { return false };
@@ -42,7 +44,7 @@ fn nobody_is_at(found: &tampu_hub::book::BookLocation) -> bool {
 }
 
 /// The directory that a hub which is gone has left.
-fn left(found: &tampu_hub::book::BookLocation) -> Result<PathBuf, Failure> {
+fn left(found: &BookLocation) -> Result<PathBuf, Failure> {
     let url = &found.url;
     match &found.directory {
         Some(directory) => {
@@ -53,6 +55,20 @@ fn left(found: &tampu_hub::book::BookLocation) -> Result<PathBuf, Failure> {
             "the hub that was at {url} is gone, and its logbooks are in a database: start it with 'tampu up', or name the database with --data"
         ))),
     }
+}
+
+/// The logbooks that a hub of this host serves or served.
+enum Located {
+    Running(BookLocation),
+    /// Those of a hub that is gone.
+    Left(BookLocation),
+}
+
+/// Finds the hub of this host.
+fn located(surroundings: &Settings) -> Result<Option<Located>, Failure> {
+    let run = surroundings.run_dir.domain(&surroundings.domain).map_err(|error| Failure::Failed(error.to_string()))?;
+    let found = tampu_hub::book::locate(run.path());
+    Ok(found.map(|found| if found.is_left() || nobody_is_at(&found) { Located::Left(found) } else { Located::Running(found) }))
 }
 
 /// The place of a domain's logbooks.
@@ -74,32 +90,53 @@ impl Place {
         // A named directory has the stated domain, regardless of a running hub.
         let surroundings = if data.is_some() { connect.stated()? } else { connect.surroundings()? };
         let domain = surroundings.domain.clone();
-        let mut directory = None;
-        let mut trust = Trust { certificates: connect.authority()?, address: None };
-        let there = match &connect.hub {
-            Some(HubAddress::Web(url)) => Some((url.clone(), token)),
-            Some(HubAddress::Bus(address)) => {
-                return Err(Failure::Usage(format!(
-                    "--hub {address}: the address of a logbook is http://HOST:PORT or https://HOST:PORT; 'tampu up' prints it"
-                )));
-            }
-            None if data.is_some() => None,
+        let mut place = Place { data, domain, there: None, trust: Trust::default(), directory: None };
+        match &connect.hub {
+            None if place.data.is_some() => {}
+            None => match located(&surroundings)? {
+                Some(Located::Left(found)) => place.directory = Some(left(&found)?),
+                Some(Located::Running(found)) => place.be_at(found, token),
+                None => {}
+            },
+            Some(hub) => place.be_named(connect, hub, token)?,
+        }
+        Ok(place)
+    }
+
+    /// Returns the hub that the options name, or the running one of this host. The logbooks of a hub that is gone do
+    /// not count.
+    pub fn running(connect: &Connect, token: Option<String>) -> Result<Option<Client>, Failure> {
+        let surroundings = connect.surroundings()?;
+        let domain = surroundings.domain.clone();
+        let mut place = Place { data: None, domain, there: None, trust: Trust::default(), directory: None };
+        match &connect.hub {
+            Some(hub) => place.be_named(connect, hub, token)?,
             None => {
-                let run = surroundings.run_dir.domain(&domain).map_err(|error| Failure::Failed(error.to_string()))?;
-                match tampu_hub::book::locate(run.path()) {
-                    Some(found) if found.is_left() || nobody_is_at(&found) => {
-                        directory = Some(left(&found)?);
-                        None
-                    }
-                    found => found.map(|found| {
-                        directory = found.directory;
-                        trust = Trust { certificates: found.trusted, address: found.address };
-                        (found.url, token.or(Some(found.token)))
-                    }),
+                if let Some(Located::Running(found)) = located(&surroundings)? {
+                    place.be_at(found, token);
                 }
             }
+        }
+        place.remote("")
+    }
+
+    /// Takes the place of a running hub of this host.
+    fn be_at(&mut self, found: BookLocation, token: Option<String>) {
+        self.directory = found.directory;
+        self.trust = Trust { certificates: found.trusted, address: found.address };
+        self.there = Some((found.url, token.or(Some(found.token))));
+    }
+
+    /// Takes the place that `--hub` names.
+    fn be_named(&mut self, connect: &Connect, hub: &HubAddress, token: Option<String>) -> Result<(), Failure> {
+        let HubAddress::Web(url) = hub else {
+            return Err(Failure::Usage(format!(
+                "--hub {hub}: the address of a logbook is http://HOST:PORT or https://HOST:PORT; 'tampu up' prints it"
+            )));
         };
-        Ok(Place { data, domain, there, trust, directory })
+        self.trust = Trust { certificates: connect.authority()?, address: None };
+        self.there = Some((url.clone(), token));
+        Ok(())
     }
 
     /// Returns the logbook at its place. A remote logbook gets the author `by`.

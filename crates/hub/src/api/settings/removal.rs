@@ -1,41 +1,33 @@
 //! The data that a change of the retention would remove at once.
 
-use std::time::Duration;
-
-use tampu_archive::{
-    Retention,
-    upkeep::{Done, Limits, Upkeep},
-};
-use tampu_bus::{Participant, service::CallError};
+use tampu_archive::{Removal, Retention};
 use tampu_types::units::Size;
 
-use crate::{http::problem::RemovedData, plural::counted};
+use crate::{
+    api::bus_place::OnBus,
+    http::problem::RemovedData,
+    plural::counted,
+    removal::{HubRemoval, ask},
+};
 
-/// Time limit for the answer of an archive.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Asks the archives of the hub. Returns `None` if the archive of logs does not answer.
-pub(super) fn of(participant: &Participant, retention: &Retention) -> Option<Vec<RemovedData>> {
-    let asked = Upkeep::Removal(Limits::from(retention));
-    let logs = told("log records", tampu_log::collector::ask::upkeep(participant, &asked, PATIENCE, &mut |_| true))?;
-    let mut all = vec![logs];
+/// Asks the archives of this hub. Returns `None` if they do not answer.
+pub(super) fn of(bus: &OnBus, retention: &Retention) -> Option<Vec<RemovedData>> {
+    let HubRemoval { logs, events, transfers } = ask(&bus.participant, &bus.hub, retention).ok()?;
     // A hub without a history of events, or without transfers, has nothing of them to remove.
-    all.extend(told("events", tampu_event::history::ask::upkeep(participant, &asked, PATIENCE, &mut |_| true)));
-    all.extend(told("bulk transfers", tampu_bulk::asking::upkeep(participant, &asked, PATIENCE, &mut |_| true)));
-    Some(all)
+    let all = [("log records", Some(logs)), ("events", events), ("bulk transfers", transfers)];
+    Some(all.into_iter().filter_map(|(what, removal)| Some(told(what, removal?))).collect())
 }
 
-fn told(what: &'static str, answer: Result<Done, CallError>) -> Option<RemovedData> {
-    let Ok(Done::Removal(removal)) = answer else { return None };
+fn told(what: &'static str, removal: Removal) -> RemovedData {
     let is_any = removal.records > 0;
-    Some(RemovedData {
+    RemovedData {
         what,
         records: removal.records,
         files: removal.files,
         bytes: removal.bytes,
         earliest: is_any.then(|| removal.earliest.to_rfc3339()),
         latest: is_any.then(|| removal.latest.to_rfc3339()),
-    })
+    }
 }
 
 /// Says it in words.

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, io::Write};
 
 use serde_json::Value;
-use tampu_archive::{BackedUp, Checked, Compacted, Fault, Removal, upkeep::Done};
+use tampu_archive::{BackedUp, Checked, Compacted, Fault, upkeep::Done};
 use tampu_types::units::Size;
 
 use crate::{
@@ -18,7 +18,6 @@ pub fn inner(done: &Done) -> Result<Cow<'_, Value>, Failure> {
         Done::Compact(compacted) => serde_json::to_value(compacted),
         Done::Check(checked) => serde_json::to_value(checked),
         Done::Backup(made) => serde_json::to_value(made),
-        Done::Removal(removal) => serde_json::to_value(removal),
     };
     value.map(Cow::Owned).map_err(|error| Failure::failed("the answer as JSON", error))
 }
@@ -31,9 +30,6 @@ pub fn show(done: &Done, out: &mut dyn Write) -> Outcome {
             written(writeln!(out, "{records} records in {files} Parquet files, {}{each}", Size(*bytes)))
         }
         Done::Check(checked) => show_check(checked, out),
-        Done::Removal(Removal { files, records, bytes, .. }) => {
-            written(writeln!(out, "{records} records in {files} files, {}", Size(*bytes)))
-        }
         Done::Backup(made) => {
             let BackedUp { directory, records, kept, linked, copied, copied_bytes, removed } = made;
             written(writeln!(out, "{records} records in {}", directory.display()))?;
