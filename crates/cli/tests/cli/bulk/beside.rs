@@ -80,6 +80,13 @@ impl Beside {
         self.input.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
+    /// Gives it this, and ends its standard input. Does not wait until it has read everything.
+    pub fn give_rest(&mut self, bytes: Vec<u8>) {
+        let mut input = self.input.take().unwrap();
+        // The thread ends with the process.
+        std::thread::spawn(move || drop(input.write_all(&bytes)));
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
