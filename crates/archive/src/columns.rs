@@ -17,11 +17,13 @@
 //! | columns that grow | `table` |
 //! | log records as rows | `record` |
 //! | columns of a Parquet file | `unit` |
+//! | texts of a file as answers have them | `change` |
 //! | tables of FlatBuffers | `flat` |
 //! | Arrow's messages, and the error of bad ones | `write`, `read`, `bad` |
 
 mod bad;
 mod batch;
+mod change;
 mod flat;
 mod read;
 mod record;
@@ -36,3 +38,6 @@ pub use record::{LOG_COLUMNS, log_columns, push_record};
 pub use table::ColumnTable;
 pub(crate) use unit::UnitReader;
 pub use write::ColumnWriter;
+
+#[cfg(test)]
+mod tests;

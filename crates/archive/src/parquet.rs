@@ -56,7 +56,7 @@ pub(crate) use footer::{ChunkFacts, HEAD};
 pub(crate) use ids::ids;
 pub(crate) use index::{Chunk, Group};
 pub(crate) use pages::Output;
-pub(crate) use read::{Dictionaries, GroupDictionaries, records};
+pub(crate) use read::{Dictionaries, GroupDictionaries, records, unhex};
 pub(crate) use rows::{Rows, Sent, group_ranges};
 pub(crate) use scan::GroupScan;
 pub(crate) use table::{Dictionary, Scratch, Table, Texts, Values};

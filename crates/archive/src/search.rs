@@ -9,7 +9,7 @@
 //! only for parts that overlap in time. Texts are copied only for returned records.
 
 use std::{
-    collections::{BTreeMap, BinaryHeap},
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
     sync::Arc,
 };
 
@@ -30,10 +30,15 @@ pub(crate) mod counts;
 pub(crate) mod patterns;
 pub(crate) mod units;
 
+#[cfg(test)]
+mod tests;
+
 /// Records returned at a time. Their units are read again, so a small number would read each unit often.
 const CHUNK: usize = 8192;
 /// Units whose rows are read at once for an answer in columns.
 const UNITS_HELD: usize = 4;
+/// Records beyond the limit that a search remembers.
+const SPARE: u64 = 64;
 /// Most units examined together. A search begins with a few, which is enough for the newest records.
 const TOGETHER: usize = 32;
 
@@ -56,7 +61,8 @@ pub struct Scanned {
     pub frames: u64,
     /// Number of frames, Parquet files and row groups that the index excluded.
     pub left_out: u64,
-    /// Number of frames and units that were readable when they were written and are not readable now.
+    /// Number of frames and units that were readable when they were written and of which some records are not readable
+    /// now.
     pub damaged: u64,
     /// False if the search was stopped or its limit reached before everything was reported.
     pub complete: bool,
@@ -125,6 +131,8 @@ struct Search<'q> {
     matcher: Matcher,
     plan: BinaryHeap<Planned>,
     units: Vec<Unit>,
+    /// Numbers of those that are counted as damaged.
+    damaged: BTreeSet<u32>,
     pending: Vec<Match>,
     buffers: Vec<WorkerBuffers>,
     dictionaries: Dictionaries,
@@ -140,6 +148,7 @@ pub(crate) fn search(contents: &Contents, query: &Query, stop: &Stop, sink: &mut
         matcher: query.compile()?,
         plan: BinaryHeap::new(),
         units: Vec::new(),
+        damaged: BTreeSet::new(),
         pending: Vec::new(),
         buffers: Vec::new(),
         dictionaries: Dictionaries::default(),
@@ -174,8 +183,12 @@ impl Search<'_> {
                 return Ok(());
             }
             if bound.is_none() {
-                self.scanned.complete = true;
-                break;
+                if self.pending.is_empty() {
+                    self.scanned.complete = true;
+                    break;
+                }
+                // They take the places of records that could not be read.
+                continue;
             }
             let mut units = self.take(together)?;
             together = (together * 2).min(TOGETHER);
@@ -346,10 +359,10 @@ impl Search<'_> {
             }
         }
         let left = self.left();
-        if (self.pending.len() as u64) > left.saturating_mul(2).saturating_add(64) {
+        if (self.pending.len() as u64) > left.saturating_mul(2).saturating_add(2 * SPARE) {
             self.sort_pending();
-            // The vector's last elements are the first in the result.
-            self.pending.drain(..self.pending.len() - left as usize);
+            // The vector's last elements are the first in the result. A few more replace those that cannot be read.
+            self.pending.drain(..self.pending.len() - (left + SPARE) as usize);
         }
         Ok(())
     }
@@ -404,18 +417,21 @@ impl Search<'_> {
                     if stop.is_stopped() {
                         return Ok(false);
                     }
-                    let batch = self.fetch_columns(chunk, schema)?;
+                    let batches = self.fetch_columns(chunk, schema)?;
                     self.scanned.cursor = chunk.last().map(|last| last.place);
                     self.last = None;
-                    self.scanned.found += batch.rows as u64;
-                    if batch.rows > 0 && !sink(batch) {
-                        return Ok(false);
+                    self.scanned.found += batches.iter().map(|batch| batch.rows as u64).sum::<u64>();
+                    for batch in batches {
+                        if !sink(batch) {
+                            return Ok(false);
+                        }
                     }
                 }
             }
         }
         if self.pending.is_empty() {
             self.units.clear();
+            self.damaged.clear();
         }
         Ok(self.left() > 0)
     }
@@ -450,109 +466,112 @@ impl Search<'_> {
         stop: &Stop,
         sink: &mut dyn FnMut(ColumnBatch) -> bool,
     ) -> Result<bool, ArchiveError> {
-        let mut units = units.into_iter();
-        loop {
-            // A few at a time: their rows are held until they are sent.
-            let some: Vec<Unit> = units.by_ref().take(UNITS_HELD).collect();
-            if some.is_empty() {
-                return Ok(true);
-            }
-            if !self.give_some(some, schema, stop, sink)? {
-                return Ok(false);
-            }
-        }
-    }
-
-    fn give_some(
-        &mut self,
-        units: Vec<Unit>,
-        schema: &[(&'static str, ColumnType)],
-        stop: &Stop,
-        sink: &mut dyn FnMut(ColumnBatch) -> bool,
-    ) -> Result<bool, ArchiveError> {
-        let (matcher, reader, left) = (&self.matcher, &self.reader, self.left());
-        let read = on_threads(&units, &mut self.buffers, |unit, buffers| {
-            if stop.is_stopped() { UnitColumns::default() } else { unit.columns(matcher, left, reader, schema, buffers) }
-        })
-        .map_err(ArchiveError::Decompressor)?;
-        for (unit, read) in units.into_iter().zip(read) {
-            self.scanned.frames += 1;
-            self.scanned.looked_at += read.looked_at;
-            self.scanned.damaged += u64::from(read.damaged);
-            let Some(mut batch) = read.batch else { continue };
-            if stop.is_stopped() {
-                return Ok(false);
-            }
-            let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
-            let is_last = left <= batch.rows;
-            if left < batch.rows {
+        // A few at a time: their rows are held until they are sent.
+        for units in units.chunks(UNITS_HELD) {
+            let (matcher, reader, left) = (&self.matcher, &self.reader, self.left());
+            let read = on_threads(units, &mut self.buffers, |unit, buffers| {
+                if stop.is_stopped() { UnitColumns::default() } else { unit.columns(matcher, left, reader, schema, buffers) }
+            })
+            .map_err(ArchiveError::Decompressor)?;
+            for (unit, read) in units.iter().zip(read) {
+                self.scanned.frames += 1;
+                self.scanned.looked_at += read.looked_at;
                 // Several units were read for the rows that are left.
-                let first: Vec<(u32, u32)> = (0..left as u32).map(|row| (0, row)).collect();
-                batch = ColumnBatch::gather(schema, &[&batch], &first);
-            }
-            self.scanned.found += batch.rows as u64;
-            let last = batch.rows - 1;
-            self.last = Some((unit, read.rows.map_or(last as u32, |rows| rows[last])));
-            if !sink(batch) || is_last {
-                return Ok(false);
+                let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
+                let last = read.rows.as_ref().and_then(|rows| rows.get(left.checked_sub(1)?)).copied().unwrap_or(u32::MAX);
+                self.scanned.damaged += u64::from(read.damaged.is_some_and(|row| row < last));
+                let mut given = 0;
+                for batch in ColumnBatch::first_rows(read.batches, left, schema) {
+                    if stop.is_stopped() {
+                        return Ok(false);
+                    }
+                    given += batch.rows;
+                    self.scanned.found += batch.rows as u64;
+                    let last = given - 1;
+                    self.last = Some((unit.clone(), read.rows.as_ref().map_or(last as u32, |rows| rows[last])));
+                    if !sink(batch) {
+                        return Ok(false);
+                    }
+                }
+                if given == left {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
     }
 
     /// Reads these rows from their units, each unit once, in their order.
-    fn fetch_columns(&mut self, chunk: &[Match], schema: &[(&'static str, ColumnType)]) -> Result<ColumnBatch, ArchiveError> {
+    fn fetch_columns(
+        &mut self,
+        chunk: &[Match],
+        schema: &[(&'static str, ColumnType)],
+    ) -> Result<Vec<ColumnBatch>, ArchiveError> {
         let wanted = by_unit(&self.units, chunk);
         let reader = &self.reader;
-        let fetched =
-            on_threads(&wanted, &mut self.buffers, |(unit, places), buffers| unit.fetch_columns(places, reader, schema, buffers))
-                .map_err(ArchiveError::Decompressor)?;
+        let fetched = on_threads(&wanted, &mut self.buffers, |(_, unit, places), buffers| {
+            unit.fetch_columns(places, reader, schema, buffers)
+        })
+        .map_err(ArchiveError::Decompressor)?;
+        let damaged: Vec<u32> =
+            wanted.iter().zip(&fetched).filter(|(_, fetched)| fetched.damaged).map(|((number, ..), _)| *number).collect();
+        self.count_damaged(damaged);
         Ok(in_their_order(fetched, chunk.len(), schema))
+    }
+
+    /// Counts units as damaged, each once.
+    fn count_damaged(&mut self, units: Vec<u32>) {
+        let fresh = units.into_iter().filter(|unit| self.damaged.insert(*unit)).count();
+        self.scanned.damaged += fresh as u64;
     }
 
     /// Copies these records from their units, reading each unit once.
     fn fetch(&mut self, chunk: &[Match]) -> Result<Vec<Option<LogRecord>>, ArchiveError> {
         let wanted = by_unit(&self.units, chunk);
         let dictionaries = &self.dictionaries;
-        let fetched = on_threads(&wanted, &mut self.buffers, |(unit, places), buffers| {
+        let fetched = on_threads(&wanted, &mut self.buffers, |(number, unit, places), buffers| {
             let mut records = Vec::with_capacity(places.len());
-            unit.fetch(places, dictionaries, buffers, &mut |place, record| records.push((place, record)));
-            records
+            let is_whole = unit.fetch(places, dictionaries, buffers, &mut |place, record| records.push((place, record)));
+            (records, (!is_whole).then_some(*number))
         })
         .map_err(ArchiveError::Decompressor)?;
         let mut records: Vec<Option<LogRecord>> = Vec::new();
         records.resize_with(chunk.len(), || None);
-        for (place, record) in fetched.into_iter().flatten() {
-            records[place] = Some(record);
+        let mut damaged = Vec::new();
+        for (found, bad) in fetched {
+            damaged.extend(bad);
+            for (place, record) in found {
+                records[place] = Some(record);
+            }
         }
+        self.count_damaged(damaged);
         Ok(records)
     }
 }
 
 /// Returns the units of these matches, with the positions in each.
-fn by_unit<'u>(units: &'u [Unit], chunk: &[Match]) -> Vec<(&'u Unit, Places)> {
+fn by_unit<'u>(units: &'u [Unit], chunk: &[Match]) -> Vec<(u32, &'u Unit, Places)> {
     let mut by_unit: BTreeMap<u32, Places> = BTreeMap::new();
     for (place, found) in chunk.iter().enumerate() {
         by_unit.entry(found.unit).or_default().push((found.sample, found.record, place));
     }
     let in_order = |(unit, mut places): (u32, Places)| {
         places.sort_unstable();
-        Some((units.get(unit as usize)?, places))
+        Some((unit, units.get(unit as usize)?, places))
     };
     by_unit.into_iter().filter_map(in_order).collect()
 }
 
 /// Puts rows of several units in the order of their numbers, which are below `count`. Rows that could not be read are left out.
-fn in_their_order(fetched: Vec<FetchedColumns>, count: usize, schema: &[(&'static str, ColumnType)]) -> ColumnBatch {
-    if let [(batches, numbers)] = fetched.as_slice()
-        && let [batch] = batches.as_slice()
-        && numbers.iter().enumerate().all(|(place, number)| place == *number)
+fn in_their_order(mut fetched: Vec<FetchedColumns>, count: usize, schema: &[(&'static str, ColumnType)]) -> Vec<ColumnBatch> {
+    if let [FetchedColumns { batches, numbers, .. }] = fetched.as_mut_slice()
+        && numbers.is_sorted()
     {
-        return batch.clone();
+        return std::mem::take(batches);
     }
     let mut order = vec![None; count];
     let mut parts = Vec::new();
-    for (batches, numbers) in &fetched {
+    for FetchedColumns { batches, numbers, .. } in &fetched {
         let mut numbers = numbers.iter();
         for batch in batches {
             for (row, number) in (0..batch.rows as u32).zip(&mut numbers) {
@@ -561,6 +580,5 @@ fn in_their_order(fetched: Vec<FetchedColumns>, count: usize, schema: &[(&'stati
             parts.push(batch);
         }
     }
-    let order: Vec<(u32, u32)> = order.into_iter().flatten().collect();
-    ColumnBatch::gather(schema, &parts, &order)
+    ColumnBatch::gather(schema, &parts, order.into_iter().flatten())
 }

@@ -16,6 +16,8 @@ mod demands;
 mod mutations;
 #[path = "../../types/tests/support/page.rs"]
 mod page;
+#[path = "columns/random.rs"]
+mod random;
 
 type Schema = Vec<(&'static str, ColumnType)>;
 
@@ -29,17 +31,79 @@ fn rows(table: ColumnTable) -> Vec<String> {
 
 /// Asks for columns, as messages of at most this length that are read again.
 fn columns(archive: &dyn Archive, query: &Query, schema: &Schema, limit: usize) -> (Vec<String>, Scanned) {
+    let (table, scanned) = column_table(archive, query, schema, limit);
+    (rows(table), scanned)
+}
+
+fn column_table(archive: &dyn Archive, query: &Query, schema: &Schema, limit: usize) -> (ColumnTable, Scanned) {
     let (mut writer, mut reader) = (ColumnWriter::new(schema.clone(), limit), ColumnReader::default());
     let mut table = ColumnTable::new(schema.clone());
     assert_eq!(reader.read(&writer.begin(), &mut table), Ok(0));
+    let mut read = |message: &[u8]| {
+        let rows = reader.read(message, &mut table).unwrap();
+        assert!(message.len() <= limit || rows == 1, "{} bytes of {rows} rows", message.len());
+        true
+    };
     let scanned = archive
-        .columns(query, schema, &Stop::default(), &mut |batch| {
-            writer.batch(&batch, &mut |message| reader.read(&message, &mut table).is_ok())
-        })
+        .columns(query, schema, &Stop::default(), &mut |batch| writer.batch(&batch, &mut |message| read(&message)))
         .unwrap();
     assert_eq!(reader.read(&ColumnWriter::end(), &mut table), Ok(0));
     assert!(reader.has_ended());
-    (rows(table), scanned)
+    (table, scanned)
+}
+
+/// Rows with names of many lengths, of which each row has its own, and with nothing else.
+fn long_names(rows: usize) -> (Schema, ColumnTable) {
+    let schema = log_columns(&["process", "host", "line", "message"].map(str::to_owned)).unwrap();
+    let mut table = ColumnTable::new(schema.clone());
+    for number in 0..rows {
+        let mut record = LogRecord::new(Level::Info, "");
+        record.process = format!("{number}{}", "n".repeat(number % 900));
+        push_record(&mut table, &record);
+    }
+    (schema, table)
+}
+
+#[test]
+fn no_message_is_longer_than_the_limit_also_of_names() {
+    for (limit, rows) in [(10_000, 3_000), (100_000, 3_000), (1 << 20, 40_000)] {
+        let (schema, table) = long_names(rows);
+        let (mut writer, mut reader) = (ColumnWriter::new(schema.clone(), limit), ColumnReader::default());
+        let mut read = ColumnTable::new(schema);
+        reader.read(&writer.begin(), &mut read).unwrap();
+        let (mut messages, mut bytes) = (0, 0);
+        for batch in table.into_batches() {
+            assert!(writer.batch(&batch, &mut |message| {
+                assert!(message.len() <= limit, "{} bytes", message.len());
+                (messages, bytes) = (messages + 1, bytes + message.len());
+                reader.read(&message, &mut read).is_ok()
+            }));
+        }
+        assert_eq!(crate::rows(read), crate::rows(long_names(rows).1));
+        // Halves fit at the latest.
+        assert!(messages <= 6 * bytes / limit + 6, "{messages} messages of {bytes} bytes");
+    }
+}
+
+#[test]
+fn a_long_name_of_one_row_is_a_message_alone() {
+    let schema = log_columns(&["process".to_owned()]).unwrap();
+    let mut table = ColumnTable::new(schema.clone());
+    let lengths = [3, 20_000, 5, 30_000];
+    for length in lengths {
+        let mut record = LogRecord::new(Level::Info, "");
+        record.process = "n".repeat(length);
+        push_record(&mut table, &record);
+    }
+    let mut writer = ColumnWriter::new(schema, 1_000);
+    let mut long = Vec::new();
+    for batch in table.into_batches() {
+        assert!(writer.batch(&batch, &mut |message| {
+            long.extend((message.len() > 1_000).then_some(message.len() / 10_000));
+            true
+        }));
+    }
+    assert_eq!(long, [2, 3]);
 }
 
 fn records(archive: &dyn Archive, query: &Query, schema: &Schema) -> Vec<String> {

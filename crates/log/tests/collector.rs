@@ -16,7 +16,7 @@ use tampu_bus::{
     Participant, Qos, QosTable, ReaderQos, TypeTag, Writer,
     access::{Access, Authorise, Denied, Principal, Resource, Verb},
     connect::{Node, NodeSettings, Settings},
-    service::CallError,
+    service::{CallError, Limits, Permission, Request, serve},
 };
 use tampu_log::{
     LogSettings, Logger,
@@ -381,6 +381,59 @@ fn questions_are_answered_whole() {
     let mut table = ColumnTable::new([("colour", ColumnType::Text)]);
     let error = ask::columns(&asker, &Query::default(), wait, &mut table, &mut || true).unwrap_err().to_string();
     assert!(error.contains("records have no column 'colour'"), "{error}");
+}
+
+/// A collector without answers in columns refuses the member that it does not know. One of another make skips it.
+#[test]
+fn of_an_older_collector_columns_are_made_of_its_records() {
+    for refuses in [true, false] {
+        let net = Net::new();
+        let (older, asker) = (net.join("older"), net.join("asker"));
+        let all = records(&older, 0..300);
+        let kept = all.clone();
+        let answer = move |request: Request| {
+            let mut question: serde_json::Value = request.json().unwrap();
+            if !refuses {
+                question.as_object_mut().unwrap().remove("columns");
+            }
+            let query = Query::from_json(question.to_string().as_bytes());
+            match query.and_then(|query| query.compile().map(|_| query)) {
+                Ok(query) => {
+                    let found = &kept[..query.limit.map_or(300, |limit| limit.min(300) as usize)];
+                    request.part(&encode_records(found).unwrap());
+                    let scanned = Scanned { found: found.len() as u64, complete: found.len() == 300, ..Scanned::default() };
+                    request.answer(&serde_json::json!({ "scanned": scanned }));
+                }
+                Err(why) => request.refuse(why),
+            }
+        };
+        let limits = Limits::inline();
+        let _serving = serve(&older, &TopicName::new("log/query").unwrap(), Permission::Everybody, &limits, answer).unwrap();
+        let wait = Duration::from_secs(60);
+        for limit in [None, Some(70)] {
+            let mut table = ColumnTable::new(log_columns(&["message".to_owned(), "id".to_owned()]).unwrap());
+            let query = Query { limit, ..Query::default() };
+            let mut answered = None;
+            until("the service is found", || {
+                answered = ask::columns(&asker, &query, wait, &mut table, &mut || true).ok();
+                answered.is_some()
+            });
+            let wanted = limit.unwrap_or(300) as usize;
+            assert_eq!(answered.map(|scanned| scanned.found), Some(wanted as u64), "{refuses}");
+            let batch = table.into_batches().remove(0);
+            assert_eq!(batch.rows, wanted);
+            for (row, record) in all[..wanted].iter().enumerate() {
+                let id = record.id.unwrap().to_string();
+                let expected = [&record.message, &id].map(|text| ColumnValue::Text(text));
+                assert_eq!([0, 1].map(|column: usize| batch.columns[column].value(row)), expected);
+            }
+        }
+        // Other refusals stay errors.
+        let mut table = ColumnTable::new(log_columns(&[]).unwrap());
+        let bad = Query { regex: Some("(".into()), ..Query::default() };
+        let error = ask::columns(&asker, &bad, wait, &mut table, &mut || true).unwrap_err().to_string();
+        assert!(error.contains("unclosed"), "{error}");
+    }
 }
 
 #[test]

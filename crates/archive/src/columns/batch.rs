@@ -75,8 +75,10 @@ impl Names {
         span(&self.ends, code).and_then(|span| self.bytes.get(span)).unwrap_or_default()
     }
 
+    /// Adds a text. The caller keeps all texts together below 2 GiB.
     pub(super) fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
+        debug_assert!(i32::try_from(self.bytes.len()).is_ok(), "the ends are 32-bit numbers");
         self.ends.push(self.bytes.len() as i32);
     }
 }
@@ -132,6 +134,12 @@ impl Column {
         };
         found.unwrap_or(ColumnValue::Missing)
     }
+}
+
+/// Returns true if each of these texts is UTF-8. No character may reach over the end of a text.
+pub(super) fn are_texts(bytes: &[u8], ends: &[i32]) -> bool {
+    let is_cut = |text: &str| ends.iter().any(|end| !text.is_char_boundary(*end as usize));
+    std::str::from_utf8(bytes).is_ok_and(|text| text.is_ascii() || !is_cut(text))
 }
 
 fn span(ends: &[i32], row: usize) -> Option<std::ops::Range<usize>> {

@@ -5,13 +5,17 @@
 
 use super::{
     bad::BadColumns,
-    batch::{ColumnType, Names},
+    batch::{ColumnType, Names, are_texts},
     flat::Table,
     table::{Borrowed, ColumnTable},
     write::{
-        BATCH, CODE, CONTINUATION, DICTIONARY, DOUBLE, FLOAT, INT, LIST, LONG, NANOSECOND, SCHEMA, TIMESTAMP, UTF8, VERSION,
+        BATCH, CODE, CONTINUATION, DICTIONARY, DOUBLE, FLOAT, INT, LIST, LONG, MOST_CODES, NANOSECOND, SCHEMA, TIMESTAMP, UTF8,
+        VERSION,
     },
 };
+
+/// Longest body of a message. The ends of a table's texts are 32-bit numbers.
+const LONGEST: usize = 1 << 30;
 
 /// Dictionary of the stream.
 struct Dictionary {
@@ -75,6 +79,9 @@ impl ColumnReader {
             let (metadata, rest) = rest.split_at_checked(length).ok_or(BadColumns("a message is cut off"))?;
             let root = Table::root(metadata)?;
             let body = usize::try_from(root.long(3)?).map_err(|_| BadColumns("a body has an impossible length"))?;
+            if body > LONGEST {
+                return Err(BadColumns("a message of more than 1 GiB"));
+            }
             let (body, rest) = rest.split_at_checked(body).ok_or(BadColumns("a body is cut off"))?;
             if root.short(0)? != VERSION {
                 return Err(BadColumns("a message of another version"));
@@ -89,6 +96,11 @@ impl ColumnReader {
             bytes = rest;
         }
         Ok(rows)
+    }
+
+    /// Returns true after the schema, with which a stream begins.
+    pub fn has_begun(&self) -> bool {
+        self.fields.is_some()
     }
 
     /// Returns true after the end of the stream.
@@ -129,6 +141,9 @@ impl ColumnReader {
         if header.byte(2)? != 0 || !present.is_empty() {
             return Err(BadColumns("a dictionary with missing texts, or a part of one"));
         }
+        if rows > MOST_CODES {
+            return Err(BadColumns("a dictionary of more names than codes"));
+        }
         let (ends, texts) = buffers.texts(rows)?;
         known.names = Names { ends, bytes: texts.to_vec() };
         known.codes.clear();
@@ -144,6 +159,9 @@ impl ColumnReader {
         }
         let mut columns: Vec<(Borrowed<'_>, &[u8])> = into.schema.iter().map(|_| (Borrowed::Missing, &[][..])).collect();
         let mut names = Vec::new();
+        if into.renew_names() {
+            self.dictionaries.iter_mut().for_each(|dictionary| dictionary.codes.fill(-1));
+        }
         for field in fields {
             let missing = buffers.is_missing();
             let (rows, present) = buffers.node()?;
@@ -271,10 +289,6 @@ impl<'m> Buffers<'m> {
         let ends = self.ends(count)?;
         let bytes = self.buffer()?;
         let bytes = bytes.get(..ends[count] as usize).ok_or(BadColumns("texts are cut off"))?;
-        let text = std::str::from_utf8(bytes).map_err(|_| BadColumns("a text is not UTF-8"))?;
-        if !text.is_ascii() && !ends.iter().all(|end| text.is_char_boundary(*end as usize)) {
-            return Err(BadColumns("a text is not UTF-8"));
-        }
-        Ok((ends, bytes))
+        if are_texts(bytes, &ends) { Ok((ends, bytes)) } else { Err(BadColumns("a text is not UTF-8")) }
     }
 }

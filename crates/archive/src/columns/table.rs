@@ -1,6 +1,8 @@
 //! A table that grows, by rows or by columns of a message.
 //!
 //! Decision: a table is a list of batches of bounded size, so that a long answer never moves in memory while it grows.
+//! The names of a column are one dictionary for all batches. Past 1 GiB of names the next batches have another one,
+//! because the ends of texts are 32-bit numbers.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,6 +12,11 @@ use super::batch::{Column, ColumnBatch, ColumnData, ColumnType, ColumnValue, Nam
 const ROWS: usize = 65_536;
 /// Bytes of a column after which a batch ends. The ends of texts are 32-bit numbers.
 const BYTES: usize = 64 << 20;
+
+/// Bytes of the names of a column after which the next batches have another dictionary.
+const NAMES_BYTES: usize = 1 << 30;
+/// Longest text of a value, which no record has.
+const LONGEST: usize = 1 << 30;
 
 /// Columns of a message, as they stand in it.
 pub(super) enum Borrowed<'m> {
@@ -45,6 +52,11 @@ impl NamesBuilder {
 
     pub(super) fn into_names(self) -> Names {
         self.names
+    }
+
+    /// Returns the bytes of all names.
+    pub(super) fn bytes(&self) -> usize {
+        self.names.bytes.len()
     }
 }
 
@@ -96,9 +108,15 @@ impl Growing {
         self.present.push_all(rows, false);
     }
 
-    /// Adds a value. A value of another type is missing.
+    /// Adds a value. A value of another type, or of more than 1 GiB, is missing.
     fn push(&mut self, value: ColumnValue<'_>, names: &mut NamesBuilder) {
-        if value == ColumnValue::Missing {
+        let is_too_long = match value {
+            ColumnValue::Missing => true,
+            ColumnValue::Text(text) => text.len() > LONGEST,
+            ColumnValue::Numbers(row) => row.len() > LONGEST / 8,
+            ColumnValue::Integer(_) | ColumnValue::Number(_) => false,
+        };
+        if is_too_long {
             return self.skip(1);
         }
         self.begin();
@@ -176,20 +194,35 @@ impl Growing {
 }
 
 impl ColumnBatch {
-    /// Makes a batch of rows of other batches of this schema; each row is named by its batch and its number in it.
-    pub(crate) fn gather(schema: &[(&'static str, ColumnType)], parts: &[&ColumnBatch], order: &[(u32, u32)]) -> ColumnBatch {
-        let column = |(number, (_, kind)): (usize, &(&'static str, ColumnType))| {
-            let (mut growing, mut names) = (Growing::of(*kind), NamesBuilder::default());
-            for (part, row) in order {
-                growing.push(parts[*part as usize].columns[number].value(*row as usize), &mut names);
+    /// Makes batches of rows of other batches of this schema; each row is named by its batch and its number in it.
+    pub(crate) fn gather(
+        schema: &[(&'static str, ColumnType)],
+        parts: &[&ColumnBatch],
+        order: impl IntoIterator<Item = (u32, u32)>,
+    ) -> Vec<ColumnBatch> {
+        let mut table = ColumnTable::new(schema.iter().copied());
+        for (part, row) in order {
+            for (number, column) in parts[part as usize].columns.iter().enumerate() {
+                table.push_value(number, column.value(row as usize));
             }
-            let mut column = growing.into_column();
-            if let ColumnData::Names(_, theirs) = &mut column.data {
-                *theirs = Arc::new(names.into_names());
+            table.end_row();
+        }
+        table.into_batches()
+    }
+
+    /// Returns the first rows of these batches, at most so many.
+    pub(crate) fn first_rows(batches: Vec<ColumnBatch>, most: usize, schema: &[(&'static str, ColumnType)]) -> Vec<ColumnBatch> {
+        let (mut first, mut left) = (Vec::with_capacity(batches.len()), most);
+        for batch in batches {
+            let rows = batch.rows.min(left);
+            left -= rows;
+            if rows == batch.rows {
+                first.push(batch);
+            } else if rows > 0 {
+                first.extend(ColumnBatch::gather(schema, &[&batch], (0..rows as u32).map(|row| (0, row))));
             }
-            column
-        };
-        ColumnBatch { rows: order.len(), columns: schema.iter().enumerate().map(column).collect() }
+        }
+        first
     }
 }
 
@@ -202,7 +235,11 @@ pub struct ColumnTable {
     /// Names and types of the columns.
     pub schema: Vec<(&'static str, ColumnType)>,
     batches: Vec<ColumnBatch>,
+    /// Number of the first batches, whose dictionaries are complete.
+    complete: usize,
     names: Vec<NamesBuilder>,
+    /// Bytes of the names of a column after which the next batches have another dictionary.
+    pub(super) names_bytes: usize,
     rows: usize,
     open: Vec<Growing>,
 }
@@ -213,7 +250,7 @@ impl ColumnTable {
         let schema: Vec<_> = schema.into_iter().collect();
         let names = schema.iter().map(|_| NamesBuilder::default()).collect();
         let open = schema.iter().map(|(_, kind)| Growing::of(*kind)).collect();
-        ColumnTable { schema, batches: Vec::new(), names, rows: 0, open }
+        ColumnTable { schema, batches: Vec::new(), complete: 0, names, names_bytes: NAMES_BYTES, rows: 0, open }
     }
 
     /// Adds a row with a value for each column.
@@ -233,6 +270,7 @@ impl ColumnTable {
     pub(super) fn end_row(&mut self) {
         self.rows += 1;
         self.seal_if_full();
+        self.renew_names();
     }
 
     /// Adds the same rows of each column of a message.
@@ -252,6 +290,31 @@ impl ColumnTable {
     /// Returns the dictionary of a column.
     pub(super) fn names(&mut self, column: usize) -> &mut NamesBuilder {
         &mut self.names[column]
+    }
+
+    /// Begins other dictionaries if one is full; returns true if it does. Codes of the former ones end with that.
+    pub(super) fn renew_names(&mut self) -> bool {
+        let is_full = self.names.iter().any(|names| names.bytes() >= self.names_bytes);
+        if is_full {
+            self.seal();
+            self.complete_names();
+        }
+        is_full
+    }
+
+    /// Gives the batches since the last call their dictionaries.
+    fn complete_names(&mut self) {
+        let fresh = self.schema.iter().map(|_| NamesBuilder::default()).collect();
+        let names = std::mem::replace(&mut self.names, fresh).into_iter().map(|names| Arc::new(names.into_names()));
+        let names: Vec<Arc<Names>> = names.collect();
+        for batch in &mut self.batches[self.complete..] {
+            for (column, names) in batch.columns.iter_mut().zip(&names) {
+                if let ColumnData::Names(_, theirs) = &mut column.data {
+                    *theirs = names.clone();
+                }
+            }
+        }
+        self.complete = self.batches.len();
     }
 
     fn seal_if_full(&mut self) {
@@ -276,14 +339,7 @@ impl ColumnTable {
     /// Completes the table.
     pub fn into_batches(mut self) -> Vec<ColumnBatch> {
         self.seal();
-        let names: Vec<Arc<Names>> = self.names.into_iter().map(|names| Arc::new(names.into_names())).collect();
-        for batch in &mut self.batches {
-            for (column, names) in batch.columns.iter_mut().zip(&names) {
-                if let ColumnData::Names(_, theirs) = &mut column.data {
-                    *theirs = names.clone();
-                }
-            }
-        }
+        self.complete_names();
         self.batches
     }
 }

@@ -1,21 +1,33 @@
 //! Rows of a Parquet file as a batch, without a record of each.
+//!
+//! A column is an error where its value of a row would make the record of that row unreadable. Then the rows are read
+//! again one by one, so an answer in columns has the rows of an answer in records.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use parking_lot::Mutex;
+use tampu_types::{Incarnation, Level};
 
 use super::{
-    batch::{Column as Values, ColumnBatch, ColumnData, ColumnType, Names, Presence},
-    record::data_json,
-    table::NamesBuilder,
+    batch::{Column as Values, ColumnBatch, ColumnData, ColumnType, Names, Presence, are_texts},
+    change::{Change, put_number},
+    record::push_record,
+    table::{ColumnTable, NamesBuilder},
 };
 use crate::parquet::{
     BadTable, Column, Corrupt, Dictionaries, Dictionary, Group, GroupDictionaries, GroupScan, Scratch, Table, Texts,
-    Values as Stored, lists,
+    Values as Stored, lists, records,
 };
+
+/// Names of all levels, in their order.
+static LEVELS: LazyLock<Arc<Names>> = LazyLock::new(|| {
+    let mut names = Names::default();
+    Level::ALL.iter().for_each(|level| names.push(level.name().as_bytes()));
+    Arc::new(names)
+});
 
 /// Row groups whose dictionaries are kept as names.
 const MOST_KNOWN: usize = 16;
@@ -89,6 +101,32 @@ impl UnitReader {
         Ok(ColumnBatch { rows: source.rows.len(), columns })
     }
 
+    /// Reads these rows of a unit by their records, until `most` are read. Returns them with their places among the
+    /// rows. Rows that cannot be read are left out, and the first error is returned beside the others.
+    pub(crate) fn read_each(
+        &self,
+        scan: &GroupScan,
+        unit: usize,
+        rows: &[u32],
+        most: usize,
+        schema: &[(&'static str, ColumnType)],
+        scratch: &mut Scratch,
+    ) -> (Vec<ColumnBatch>, Vec<usize>, Result<(), BadTable>) {
+        let (mut table, mut places, mut read) = (ColumnTable::new(schema.iter().copied()), Vec::new(), Ok(()));
+        let mut from = 0;
+        while from < rows.len() && places.len() < most {
+            let to = rows.len().min(from.saturating_add(most - places.len()));
+            let found =
+                records(&scan.table, scan.group, unit, &rows[from..to], &self.dictionaries, scratch, |place, record, _| {
+                    push_record(&mut table, &record);
+                    places.push(from + place);
+                });
+            read = read.and(found);
+            from = to;
+        }
+        (table.into_batches(), places, read)
+    }
+
     fn names(&self, table: &Arc<Table>, group: usize, scratch: &mut Scratch) -> Result<Arc<GroupNames>, BadTable> {
         let key = (Arc::as_ptr(table) as usize, group);
         if let Some(known) = self.groups.lock().get(&key) {
@@ -114,7 +152,10 @@ impl Source<'_> {
         let column = Column::ALL.iter().find(|column| column.name() == name).copied();
         let column = column.ok_or(Corrupt("a column that no file has"))?;
         match (kind, column) {
+            (ColumnType::Name, Column::Level) => self.levels(),
             (ColumnType::Name, _) => self.texts_as_names(column),
+            (ColumnType::Text, Column::TraceId) => self.texts(column, Change::TraceId),
+            (ColumnType::Text, Column::SpanId) => self.texts(column, Change::SpanId),
             (ColumnType::Text, Column::Data | Column::Attributes) => self.texts(column, Change::Data),
             (ColumnType::Text, Column::Archive) => self.texts(column, Change::Archive),
             (ColumnType::Text, Column::Message) => self.texts(column, Change::KeepEmpty),
@@ -132,10 +173,14 @@ impl Source<'_> {
     fn integers(&mut self, column: Column) -> Result<Values, BadTable> {
         let mut present = Presence::default();
         let mut all = Vec::with_capacity(self.rows.len());
+        let mut is_valid = true;
         match self.stored(column)? {
             Stored::Numbers(numbers) => {
                 present.push_all(self.rows.len(), true);
-                self.rows.of(&numbers, |number| all.push(number));
+                self.rows.of(&numbers, |number| {
+                    is_valid &= is_in_range(column, number);
+                    all.push(number);
+                });
             }
             Stored::Codes(codes, dictionary) => {
                 let Dictionary::Numbers(numbers) = &*dictionary else {
@@ -144,14 +189,30 @@ impl Source<'_> {
                 // Code 0 of an optional column is a missing value.
                 let first = usize::from(column.is_optional());
                 self.rows.of(&codes, |code| {
-                    let number = (code as usize).checked_sub(first).and_then(|code| numbers.get(code));
+                    let place = (code as usize).checked_sub(first);
+                    let number = place.and_then(|place| numbers.get(place)).copied();
+                    is_valid &= number.map_or(place.is_none(), |number| is_in_range(column, number));
                     present.push(number.is_some());
-                    all.push(number.copied().unwrap_or_default());
+                    all.push(number.unwrap_or_default());
                 });
             }
             Stored::Texts(_) => return Err(Corrupt("a number column holds texts").into()),
         }
-        Ok(present.column(ColumnData::Integers(all)))
+        if is_valid { Ok(present.column(ColumnData::Integers(all))) } else { Err(Corrupt("a number is out of range").into()) }
+    }
+
+    /// Reads the levels by their numbers, as records have them.
+    fn levels(&mut self) -> Result<Values, BadTable> {
+        let ColumnData::Integers(numbers) = self.integers(Column::LevelNumber)?.data else {
+            return Ok(Values::missing(self.rows.len()));
+        };
+        let code = |number: i64| {
+            let level = u8::try_from(number).ok().and_then(Level::from_number)?;
+            Some(level.ordinal() as i32)
+        };
+        let codes: Option<Vec<i32>> = numbers.into_iter().map(code).collect();
+        let codes = codes.ok_or(Corrupt("invalid level"))?;
+        Ok(Values { data: ColumnData::Names(codes, LEVELS.clone()), present: Vec::new(), missing: 0 })
     }
 
     fn texts_as_names(&mut self, column: Column) -> Result<Values, BadTable> {
@@ -189,6 +250,9 @@ impl Source<'_> {
         let (mut present, mut all) = (Presence::default(), Vec::with_capacity(self.rows.len()));
         self.each_text(pages, |text| {
             check(text)?;
+            if names.bytes() + text.len() > i32::MAX as usize {
+                return Err(Corrupt("texts of more than 2 GiB").into());
+            }
             present.push(!text.is_empty());
             all.push(if text.is_empty() { 0 } else { names.code(&changed_name(column, text)) });
             Ok(())
@@ -220,9 +284,10 @@ impl Source<'_> {
         ends.push(0);
         let keeps_empty = change == Change::KeepEmpty;
         let mut add = |text: &[u8]| {
+            let before = bytes.len();
             change.put(text, &mut bytes)?;
-            ends.push(i32::try_from(bytes.len()).map_err(|_| Corrupt("texts of more than 2 GiB"))?);
-            present.push(keeps_empty || !text.is_empty());
+            ends.push(end_of(&bytes)?);
+            present.push(keeps_empty || bytes.len() > before);
             Ok::<(), BadTable>(())
         };
         match self.stored(column)? {
@@ -255,7 +320,9 @@ impl Source<'_> {
             Stored::Texts(pages) => self.each_text(&pages, add)?,
             Stored::Numbers(_) => return Err(Corrupt("a text column holds numbers").into()),
         }
-        check(&bytes)?;
+        if !are_texts(&bytes, &ends) {
+            return Err(Corrupt("a text is not UTF-8").into());
+        }
         Ok(present.column(ColumnData::Texts(ends, bytes)))
     }
 
@@ -272,18 +339,40 @@ impl Source<'_> {
         let mut ends = Vec::with_capacity(rings.len() + 1);
         let mut bytes = Vec::with_capacity(life_bytes.len() + 10 * rings.len());
         ends.push(0);
+        // Most rows have the life of the row before.
+        let (mut known, mut known_text): (&[u8], String) = (&[], String::new());
         for (row, (ring, number)) in rings.iter().zip(numbers).enumerate() {
             let life = &life_bytes[lives_ends[row] as usize..lives_ends[row + 1] as usize];
             if !life.is_empty() {
-                bytes.extend_from_slice(life);
+                if life != known {
+                    let parsed = std::str::from_utf8(life).ok().and_then(|life| life.parse::<Incarnation>().ok());
+                    known_text = parsed.ok_or(Corrupt("invalid incarnation"))?.to_string();
+                    known = life;
+                }
+                bytes.extend_from_slice(known_text.as_bytes());
                 bytes.push(b'.');
                 put_number(ring.cast_unsigned(), &mut bytes);
                 bytes.push(b'.');
                 put_number(number.cast_unsigned(), &mut bytes);
             }
-            ends.push(bytes.len() as i32);
+            ends.push(end_of(&bytes)?);
         }
         Ok(Values { data: ColumnData::Texts(ends, bytes), ..lives })
+    }
+}
+
+/// Returns the end of the last text.
+fn end_of(bytes: &[u8]) -> Result<i32, Corrupt> {
+    i32::try_from(bytes.len()).map_err(|_| Corrupt("texts of more than 2 GiB"))
+}
+
+/// Returns true for a number that a record can have in this column.
+fn is_in_range(column: Column, number: i64) -> bool {
+    match column {
+        Column::Line | Column::Ring => u32::try_from(number).is_ok(),
+        Column::StackLevel => i32::try_from(number).is_ok(),
+        Column::Priority => u8::try_from(number).is_ok(),
+        _ => true,
     }
 }
 
@@ -304,6 +393,9 @@ fn names_of(column: Column, texts: &Texts) -> Result<Names, BadTable> {
     let mut names = Names::default();
     for text in texts.iter() {
         check(text)?;
+        if names.bytes.len() + text.len() > i32::MAX as usize {
+            return Err(Corrupt("texts of more than 2 GiB").into());
+        }
         names.push(&changed_name(column, text));
     }
     Ok(names)
@@ -320,123 +412,4 @@ fn changed_name(column: Column, text: &[u8]) -> std::borrow::Cow<'_, [u8]> {
 
 fn check(text: &[u8]) -> Result<(), Corrupt> {
     std::str::from_utf8(text).map(drop).map_err(|_| Corrupt("a text is not UTF-8"))
-}
-
-/// Appends a number in decimal digits.
-fn put_number(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-/// Difference between a text of a file and that of an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
-    None,
-    /// An empty text is a value.
-    KeepEmpty,
-    /// An object of named values becomes a list.
-    Data,
-    /// The subject of a parameter, whose members have their order.
-    Archive,
-}
-
-impl Change {
-    fn put(self, text: &[u8], out: &mut Vec<u8>) -> Result<(), BadTable> {
-        match self {
-            _ if text.is_empty() => {}
-            Change::None | Change::KeepEmpty => out.extend_from_slice(text),
-            Change::Data => {
-                let before = out.len();
-                if put_list(text, out).is_none() {
-                    out.truncate(before);
-                    let data = std::str::from_utf8(text).ok().and_then(|text| lists::data(text).ok());
-                    let data = data.ok_or(Corrupt("named values that cannot be read"))?;
-                    out.extend_from_slice(data_json(&data).as_bytes());
-                }
-            }
-            Change::Archive => {
-                let archive = std::str::from_utf8(text).ok().and_then(|text| lists::archive(text).ok()).flatten();
-                let archive = archive.ok_or(Corrupt("named values that cannot be read"))?;
-                out.extend_from_slice(&serde_json::to_vec(&archive).unwrap_or_default());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Appends `{"scan":"12"}` as `[{"name":"scan","value":"12"}]`. Both have texts of the same form, so nothing is decoded. Returns
-/// `None` for an object that is written in another way, such as with spaces.
-fn put_list(object: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let mut rest = object.strip_prefix(b"{")?;
-    let mut open: &[u8] = b"[{\"name\":";
-    loop {
-        let (name, behind) = text_at(rest)?;
-        let (value, behind) = text_at(behind.strip_prefix(b":")?)?;
-        out.extend_from_slice(open);
-        out.extend_from_slice(name);
-        out.extend_from_slice(b",\"value\":");
-        out.extend_from_slice(value);
-        out.push(b'}');
-        match behind {
-            b"}" => break,
-            _ => rest = behind.strip_prefix(b",")?,
-        }
-        open = b",{\"name\":";
-    }
-    out.push(b']');
-    Some(())
-}
-
-/// Splits a text without escapes, with its quotes, from what follows.
-fn text_at(json: &[u8]) -> Option<(&[u8], &[u8])> {
-    let inner = json.strip_prefix(b"\"")?;
-    let end = memchr::memchr2(b'"', b'\\', inner)?;
-    if inner[end] == b'\\' || inner[..end].iter().any(|byte| *byte < 0x20) {
-        return None;
-    }
-    Some(json.split_at(end + 2))
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use tampu_types::Datum;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn an_object_becomes_the_list_of_its_values(all in proptest::collection::vec((".{0,6}", ".{0,6}"), 1..4)) {
-            let mut object = Vec::new();
-            lists::put_data(all.iter().map(|(name, value)| (name.as_str(), value.as_str())), &mut object);
-            let data: Vec<Datum> = all.iter().map(|(name, value)| Datum::new(name, value)).collect();
-            let mut list = Vec::new();
-            Change::Data.put(&object, &mut list).unwrap();
-            prop_assert_eq!(String::from_utf8(list).unwrap(), data_json(&data));
-        }
-
-        #[test]
-        fn numbers_are_their_digits(number: u64) {
-            let mut out = Vec::new();
-            put_number(number, &mut out);
-            prop_assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
-        }
-    }
-
-    #[test]
-    fn an_object_of_another_form_is_decoded() {
-        let mut list = Vec::new();
-        Change::Data.put(br#"{ "a\u0062": "1" }"#, &mut list).unwrap();
-        assert_eq!(list, br#"[{"name":"ab","value":"1"}]"#);
-        assert!(Change::Data.put(br#"{"a":1}"#, &mut list).is_err());
-    }
 }

@@ -32,21 +32,28 @@ pub(super) const DOUBLE: i16 = 2;
 pub(super) const LONG: i32 = 64;
 pub(super) const CODE: i32 = 16;
 
+/// Names of a dictionary, whose codes have 16 bits with a sign.
+pub(super) const MOST_CODES: usize = i16::MAX as usize;
+
 /// Begin of each message, and the end of a stream.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
+/// Dictionary that a reader has, of the column of this number.
+type SentNames = (usize, Arc<Names>);
+
 /// Makes the messages of one stream.
 pub struct ColumnWriter {
     schema: Vec<(&'static str, ColumnType)>,
-    /// Length in bytes that a message exceeds only for one row.
+    /// Length in bytes that a message exceeds only for one row, or for the name of one row.
     limit: usize,
     /// The dictionary that the reader has of each column.
     sent: Vec<Option<Arc<Names>>>,
 }
 
 impl ColumnWriter {
-    /// Makes a writer of such tables, with messages of at most `limit` bytes, or of one row.
+    /// Makes a writer of such tables, with messages of at most `limit` bytes, or of one row. A dictionary is such a
+    /// message, too.
     pub fn new(schema: Vec<(&'static str, ColumnType)>, limit: usize) -> ColumnWriter {
         let sent = vec![None; schema.len()];
         ColumnWriter { schema, limit, sent }
@@ -63,7 +70,7 @@ impl ColumnWriter {
             let field = write_field(&mut out, name, *kind, number as i64);
             out.refer(place, field);
         }
-        finish(&mut header, out, 0);
+        finish(&mut header, out);
         header
     }
 
@@ -72,11 +79,25 @@ impl ColumnWriter {
         let mut from = 0;
         while from < batch.rows {
             let mut to = batch.rows;
-            while to - from > 1 && length(batch, from..to) > self.limit {
+            // Half the rows, until they fit. Most of the way the approximate length is enough.
+            let messages = loop {
+                let is_one = to - from == 1;
+                if is_one || length(batch, from..to) <= self.limit {
+                    match self.slice(batch, from..to) {
+                        Some(messages) => break messages,
+                        None if is_one => return false,
+                        None => {}
+                    }
+                }
                 to = from + (to - from) / 2;
-            }
-            if !self.slice(batch, from..to, send) {
-                return false;
+            };
+            for (message, dictionary) in messages {
+                if !send(message) {
+                    return false;
+                }
+                if let Some((column, names)) = dictionary {
+                    self.sent[column] = Some(names);
+                }
             }
             from = to;
         }
@@ -88,38 +109,43 @@ impl ColumnWriter {
         END.to_vec()
     }
 
-    fn slice(&mut self, batch: &ColumnBatch, rows: Range<usize>, send: &mut dyn FnMut(Vec<u8>) -> bool) -> bool {
-        let mut local: Vec<Option<(Vec<i32>, Arc<Names>)>> = Vec::with_capacity(batch.columns.len());
-        for (number, column) in batch.columns.iter().enumerate() {
-            local.push(None);
-            if self.schema[number].1 != ColumnType::Name {
-                continue;
-            }
+    /// Returns the messages of these rows, each with the dictionary that it is, if it is one; `None` if one is longer
+    /// than the limit and the rows can be divided.
+    fn slice(&self, batch: &ColumnBatch, rows: Range<usize>) -> Option<Vec<(Vec<u8>, Option<SentNames>)>> {
+        let fits = |message: &Message<'_>| message.length() <= self.limit || rows.len() == 1;
+        let (mut messages, mut codes_of) = (Vec::new(), Vec::with_capacity(batch.columns.len()));
+        for (number, (column, (_, kind))) in batch.columns.iter().zip(&self.schema).enumerate() {
+            codes_of.push(None);
             let names = match &column.data {
-                ColumnData::Names(codes, names) if names.len() > i16::MAX as usize || names.bytes.len() > self.limit => {
-                    let (codes, names) = used_names(&codes[rows.clone()], names);
-                    let names = Arc::new(names);
-                    local[number] = Some((codes, names.clone()));
-                    names
+                _ if *kind != ColumnType::Name => continue,
+                ColumnData::Names(codes, names) => {
+                    let is_sent = self.sent[number].as_ref().is_some_and(|sent| Arc::ptr_eq(sent, names));
+                    let has_codes = names.len() <= MOST_CODES;
+                    if has_codes && (is_sent || dictionary(number as i64, names).length() <= self.limit) {
+                        names.clone()
+                    } else {
+                        let (codes, used) = used_names(&codes[rows.clone()], names);
+                        if used.len() > MOST_CODES {
+                            return None;
+                        }
+                        codes_of[number] = Some(codes);
+                        Arc::new(used)
+                    }
                 }
-                ColumnData::Names(_, names) => names.clone(),
                 _ if self.sent[number].is_some() => continue,
                 _ => Arc::default(),
             };
-            let same = self.sent[number].as_ref().is_some_and(|sent| Arc::ptr_eq(sent, &names));
-            if !same {
-                if !send(dictionary(number as i64, &names)) {
-                    return false;
-                }
-                self.sent[number] = Some(names);
+            if !self.sent[number].as_ref().is_some_and(|sent| Arc::ptr_eq(sent, &names)) {
+                let message = Some(dictionary(number as i64, &names)).filter(fits)?.bytes();
+                messages.push((message, Some((number, names))));
             }
         }
         let mut body = Body::new(rows.len());
-        for ((column, local), (_, kind)) in batch.columns.iter().zip(&local).zip(&self.schema) {
-            let codes = local.as_ref().map(|(codes, _)| codes.as_slice());
-            body.column(column, *kind, rows.clone(), codes);
+        for ((column, codes), (_, kind)) in batch.columns.iter().zip(&codes_of).zip(&self.schema) {
+            body.column(column, *kind, rows.clone(), codes.as_deref());
         }
-        send(body.message(BATCH, None))
+        messages.push((Some(body.message(BATCH, None)).filter(fits)?.bytes(), None));
+        Some(messages)
     }
 }
 
@@ -194,20 +220,48 @@ fn message(kind: u8) -> (Writer, Vec<u8>, Vec<usize>) {
 }
 
 /// Completes the prefix and the metadata of a message.
-fn finish(prefix: &mut Vec<u8>, mut metadata: Writer, room: usize) {
+fn finish(prefix: &mut Vec<u8>, mut metadata: Writer) {
     let length = metadata.bytes.len().next_multiple_of(8);
     metadata.bytes.resize(length, 0);
-    prefix.reserve_exact(4 + length + room);
     prefix.extend_from_slice(&(length as i32).to_le_bytes());
     prefix.extend_from_slice(&metadata.bytes);
 }
 
-fn dictionary(id: i64, names: &Arc<Names>) -> Vec<u8> {
+fn dictionary(id: i64, names: &Names) -> Message<'_> {
     let mut body = Body::new(names.len());
-    let data = ColumnData::Texts(names.ends.clone(), names.bytes.clone());
-    let column = Column { data, present: Vec::new(), missing: 0 };
-    body.column(&column, ColumnType::Text, 0..names.len(), None);
+    body.nodes.push((names.len() as i64, 0));
+    body.zeros(0);
+    body.texts(&names.ends, &names.bytes);
     body.message(DICTIONARY, Some(id))
+}
+
+/// A message whose length is known before it is written.
+struct Message<'b> {
+    /// Prefix and metadata.
+    head: Vec<u8>,
+    zeros: usize,
+    parts: Vec<Part<'b>>,
+    /// Length of the buffers.
+    body: usize,
+}
+
+impl Message<'_> {
+    fn length(&self) -> usize {
+        self.head.len() + self.body
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        let length = self.length();
+        let mut out = self.head;
+        out.reserve_exact(length - out.len());
+        out.resize(out.len() + self.zeros, 0);
+        for part in &self.parts {
+            part.write(&mut out);
+            out.resize(out.len().next_multiple_of(8), 0);
+        }
+        debug_assert_eq!(out.len(), length, "the length is that of the parts");
+        out
+    }
 }
 
 /// Content of a buffer.
@@ -296,6 +350,12 @@ impl<'b> Body<'b> {
         self.buffers.push((-1, length as i64));
     }
 
+    /// Adds the ends and bytes of texts.
+    fn texts(&mut self, ends: &'b [i32], bytes: &'b [u8]) {
+        self.part(Part::Ends(ends));
+        self.part(Part::Bytes(&bytes[ends[0] as usize..ends[ends.len() - 1] as usize]));
+    }
+
     fn column(&mut self, column: &'b Column, kind: ColumnType, rows: Range<usize>, codes: Option<&'b [i32]>) {
         let count = rows.len();
         if column.data == ColumnData::Missing {
@@ -327,11 +387,7 @@ impl<'b> Body<'b> {
         }
         match &column.data {
             ColumnData::Missing => {}
-            ColumnData::Texts(ends, bytes) => {
-                let ends = &ends[rows.start..=rows.end];
-                self.part(Part::Ends(ends));
-                self.part(Part::Bytes(&bytes[ends[0] as usize..ends[count] as usize]));
-            }
+            ColumnData::Texts(ends, bytes) => self.texts(&ends[rows.start..=rows.end], bytes),
             ColumnData::Names(all, _) => self.part(Part::Codes(codes.unwrap_or(&all[rows]))),
             ColumnData::Integers(all) => self.part(Part::Longs(&all[rows])),
             ColumnData::Numbers(all) => self.part(Part::Doubles(&all[rows])),
@@ -346,7 +402,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    fn message(mut self, kind: u8, dictionary: Option<i64>) -> Vec<u8> {
+    fn message(mut self, kind: u8, dictionary: Option<i64>) -> Message<'b> {
         for (place, _) in &mut self.buffers {
             *place = if *place < 0 { 0 } else { *place + self.zeros as i64 };
         }
@@ -365,12 +421,7 @@ impl<'b> Body<'b> {
         metadata.refer(members[1], nodes);
         let buffers = metadata.pairs(&self.buffers);
         metadata.refer(members[2], buffers);
-        finish(&mut out, metadata, body);
-        out.resize(out.len() + self.zeros, 0);
-        for part in &self.parts {
-            part.write(&mut out);
-            out.resize(out.len().next_multiple_of(8), 0);
-        }
-        out
+        finish(&mut out, metadata);
+        Message { head: out, zeros: self.zeros, parts: self.parts, body }
     }
 }

@@ -110,7 +110,7 @@ fn read_unit(
 ) -> Result<(), BadTable> {
     let mut senders: HashMap<Sent, Vec<LogRecord>> = HashMap::new();
     let mut bad = None;
-    records(table, group, unit, places, dictionaries, scratch, |record, sent| match sent() {
+    records(table, group, unit, places, dictionaries, scratch, |_, record, sent| match sent() {
         Ok(sent) => senders.entry(sent).or_default().push(record),
         Err(error) => bad = Some(error),
     })?;

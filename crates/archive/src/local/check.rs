@@ -221,7 +221,7 @@ impl Check<'_> {
                 let rows: Vec<u32> = (0..Table::unit_rows(group, unit) as u32).collect();
                 let mut runs: Vec<(tampu_types::Incarnation, Run)> = Vec::new();
                 let mut wrong = None;
-                records(table, number, unit, &rows, &dictionaries, &mut scratch, |record, _| {
+                records(table, number, unit, &rows, &dictionaries, &mut scratch, |_, record, _| {
                     count += 1;
                     let place = Cursor::of(&record);
                     let told =

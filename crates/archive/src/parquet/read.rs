@@ -49,7 +49,8 @@ impl Dictionaries {
     }
 }
 
-/// Reads these rows of a unit, which are in order. Each record comes with the facts of its batch.
+/// Reads these rows of a unit, which are in order. Each record comes with its place among the rows and with the facts
+/// of its batch. A row that cannot be read is left out, and its error is returned after the others.
 pub(crate) fn records(
     table: &Arc<Table>,
     group: usize,
@@ -57,7 +58,7 @@ pub(crate) fn records(
     rows: &[u32],
     dictionaries: &Dictionaries,
     scratch: &mut Scratch,
-    mut each: impl FnMut(LogRecord, &dyn Fn() -> Result<Sent, BadTable>),
+    mut each: impl FnMut(usize, LogRecord, &dyn Fn() -> Result<Sent, BadTable>),
 ) -> Result<(), BadTable> {
     let known = dictionaries.of(table, group, scratch)?;
     let group = &table.index.groups[group];
@@ -70,11 +71,15 @@ pub(crate) fn records(
         columns.push(table.values(group, column, unit, known.columns[column.index()].clone(), &wanted, scratch)?);
     }
     let unit = Unit(columns);
-    for &row in rows {
+    let mut bad = Ok(());
+    for (place, &row) in rows.iter().enumerate() {
         let row = row as usize;
-        each(unit.record(row)?, &|| unit.sent(row));
+        match unit.record(row) {
+            Ok(record) => each(place, record, &|| unit.sent(row)),
+            Err(error) => bad = bad.and(Err(error.into())),
+        }
     }
-    Ok(())
+    bad
 }
 
 /// Fields that are texts, with their columns.
@@ -185,7 +190,7 @@ impl Unit {
 }
 
 /// Decodes the hexadecimal digits of `N` bytes; an empty text gives `None`.
-fn unhex<const N: usize>(text: &[u8]) -> Result<Option<[u8; N]>, Corrupt> {
+pub(crate) fn unhex<const N: usize>(text: &[u8]) -> Result<Option<[u8; N]>, Corrupt> {
     if text.is_empty() {
         return Ok(None);
     }

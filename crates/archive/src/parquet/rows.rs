@@ -156,6 +156,16 @@ impl Rows {
         }
     }
 
+    /// Replaces texts by others of their lengths, as damage would.
+    #[cfg(test)]
+    pub(crate) fn spoil(&mut self, from: &[u8], to: &[u8]) {
+        assert_eq!(from.len(), to.len());
+        let places = self.texts.windows(from.len()).enumerate().filter(|(_, text)| *text == from).map(|(place, _)| place);
+        let places: Vec<usize> = places.collect();
+        assert!(!places.is_empty(), "{}", String::from_utf8_lossy(from));
+        places.into_iter().for_each(|place| self.texts[place..place + to.len()].copy_from_slice(to));
+    }
+
     /// Adds the records of one sample. Returns the number of unreadable ones.
     pub(crate) fn push_sample(&mut self, sent: &Sent, sample: &[u8], received: Time) -> u32 {
         let Ok(view) = LogBatchView::parse(sample) else { return 1 };

@@ -268,7 +268,7 @@ impl GroupScan {
     ) -> Result<(), BadTable> {
         let rows: Vec<u32> = selection.rows().map(|row| row as u32).collect();
         let mut wanted = Vec::with_capacity(rows.len());
-        records(&self.table, self.group, unit, &rows, &self.dictionaries, scratch, |record, _| {
+        records(&self.table, self.group, unit, &rows, &self.dictionaries, scratch, |_, record, _| {
             wanted.push(matcher.wants_record(&record));
         })?;
         let left_out: HashSet<u32> = rows.into_iter().zip(wanted).filter(|(_, wanted)| !wanted).map(|(row, _)| row).collect();

@@ -47,7 +47,7 @@ fn read_all(table: &Arc<Table>) -> Result<Vec<LogRecord>, super::BadTable> {
     for (number, group) in table.index.groups.iter().enumerate() {
         for unit in 0..group.units.len() {
             let rows: Vec<u32> = (0..Table::unit_rows(group, unit) as u32).collect();
-            read::records(table, number, unit, &rows, &dictionaries, &mut scratch, |record, sent| {
+            read::records(table, number, unit, &rows, &dictionaries, &mut scratch, |_, record, sent| {
                 assert_eq!(sent().unwrap(), by("A/b", -37));
                 all.push(record);
             })?;
@@ -196,7 +196,7 @@ fn a_single_record_is_taken_out_of_the_middle() {
     let (table, _) = write(dir.path(), &rows).remove(0);
     let (mut scratch, mut found) = (Scratch::new().unwrap(), BTreeMap::new());
     let wanted = [0, 4095, 4096, 4999];
-    read::records(&table, 0, 0, &wanted, &Dictionaries::default(), &mut scratch, |record, _| {
+    read::records(&table, 0, 0, &wanted, &Dictionaries::default(), &mut scratch, |_, record, _| {
         found.insert(record.id.unwrap().number as u32, record);
     })
     .unwrap();

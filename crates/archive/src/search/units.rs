@@ -48,15 +48,23 @@ pub(crate) struct UnitMatches {
 /// Matching rows of one unit.
 #[derive(Default)]
 pub(crate) struct UnitColumns {
-    pub(crate) batch: Option<ColumnBatch>,
+    pub(crate) batches: Vec<ColumnBatch>,
     /// Their rows in the unit; `None` for all.
     pub(crate) rows: Option<Vec<u32>>,
     pub(crate) looked_at: u64,
-    pub(crate) damaged: bool,
+    /// The first row that cannot be read.
+    pub(crate) damaged: Option<u32>,
 }
 
-/// Rows that were read again, and the number of each in the answer.
-pub(crate) type FetchedColumns = (Vec<ColumnBatch>, Vec<usize>);
+/// Rows that were read again.
+#[derive(Default)]
+pub(crate) struct FetchedColumns {
+    pub(crate) batches: Vec<ColumnBatch>,
+    /// The number of each row in the answer.
+    pub(crate) numbers: Vec<usize>,
+    /// True if rows could not be read.
+    pub(crate) damaged: bool,
+}
 
 /// One frame, read and checked.
 pub(crate) struct Loaded<'a> {
@@ -119,7 +127,8 @@ impl Unit {
         }
     }
 
-    /// Reads all matching rows as columns, without their positions.
+    /// Reads the matching rows as columns, without their positions. Where a row cannot be read, the others are read one
+    /// by one, so that this loses what [`Unit::fetch`] loses.
     pub(crate) fn columns(
         &self,
         matcher: &Matcher,
@@ -130,19 +139,31 @@ impl Unit {
     ) -> UnitColumns {
         let Unit::Rows(stored, scan, unit) = self else { return UnitColumns::default() };
         let mut columns = UnitColumns { looked_at: scan.rows(*unit) as u64, ..UnitColumns::default() };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         let read = scan.select(*unit, matcher, &mut buffers.scratch).and_then(|selection| {
-            columns.rows = (!selection.is_whole() || most < selection.count as u64)
-                .then(|| selection.rows().take(usize::try_from(most).unwrap_or(usize::MAX)).map(|row| row as u32).collect());
             if selection.count == 0 {
-                return Ok(None);
+                return Ok(());
             }
-            reader.read(scan, *unit, columns.rows.as_deref(), schema, &mut buffers.scratch).map(Some)
+            let first = |most| selection.rows().take(most).map(|row| row as u32).collect::<Vec<u32>>();
+            columns.rows = (!selection.is_whole() || most < selection.count).then(|| first(most));
+            match reader.read(scan, *unit, columns.rows.as_deref(), schema, &mut buffers.scratch) {
+                Ok(batch) => columns.batches.push(batch),
+                Err(_) => {
+                    let rows = first(usize::MAX);
+                    let (batches, places, error) = reader.read_each(scan, *unit, &rows, most, schema, &mut buffers.scratch);
+                    columns.batches = batches;
+                    columns.damaged = rows.get(places.iter().enumerate().take_while(|(at, place)| at == *place).count()).copied();
+                    columns.rows = Some(places.into_iter().map(|place| rows[place]).collect());
+                    return error;
+                }
+            }
+            Ok(())
         });
         match read {
-            Ok(batch) => columns.batch = batch,
+            Ok(()) => columns.damaged = None,
             Err(error) => {
                 stored.note(&error);
-                columns.damaged = true;
+                columns.damaged.get_or_insert(0);
             }
         }
         columns
@@ -173,47 +194,41 @@ impl Unit {
         match self {
             Unit::Frame(segment, entry) => {
                 let (mut table, mut numbers) = (ColumnTable::new(schema.iter().copied()), Vec::new());
-                fetch_from_frame(segment, entry, wanted, buffers, &mut |number, record| {
+                let is_whole = fetch_from_frame(segment, entry, wanted, buffers, &mut |number, record| {
                     push_record(&mut table, &record);
                     numbers.push(number);
                 });
-                (table.into_batches(), numbers)
+                FetchedColumns { batches: table.into_batches(), numbers, damaged: !is_whole }
             }
             Unit::Rows(stored, scan, unit) => {
                 let rows: Vec<u32> = wanted.iter().map(|&(_, row, _)| row).collect();
-                match reader.read(scan, *unit, Some(&rows), schema, &mut buffers.scratch) {
-                    Ok(batch) => (vec![batch], wanted.iter().map(|&(.., number)| number).collect()),
-                    Err(error) => {
-                        stored.note(&error);
-                        Default::default()
-                    }
+                if let Ok(batch) = reader.read(scan, *unit, Some(&rows), schema, &mut buffers.scratch) {
+                    let numbers = wanted.iter().map(|&(.., number)| number).collect();
+                    return FetchedColumns { batches: vec![batch], numbers, damaged: false };
                 }
+                let (batches, places, error) = reader.read_each(scan, *unit, &rows, usize::MAX, schema, &mut buffers.scratch);
+                let damaged = error.inspect_err(|error| stored.note(error)).is_err();
+                FetchedColumns { batches, numbers: places.into_iter().map(|place| wanted[place].2).collect(), damaged }
             }
         }
     }
 
     /// Reads records again. `wanted` are their positions within the unit, in order, each with a number that is passed
-    /// to `put`.
+    /// to `put`. Returns false if some could not be read.
     pub(crate) fn fetch(
         &self,
         wanted: &[(u32, u32, usize)],
         dictionaries: &Dictionaries,
         buffers: &mut WorkerBuffers,
         put: &mut dyn FnMut(usize, LogRecord),
-    ) {
+    ) -> bool {
         match self {
             Unit::Frame(segment, entry) => fetch_from_frame(segment, entry, wanted, buffers, put),
             Unit::Rows(stored, scan, unit) => {
                 let rows: Vec<u32> = wanted.iter().map(|&(_, row, _)| row).collect();
-                let mut numbers = wanted.iter().map(|&(.., number)| number);
-                let read = records(&scan.table, scan.group, *unit, &rows, dictionaries, &mut buffers.scratch, |record, _| {
-                    if let Some(number) = numbers.next() {
-                        put(number, record);
-                    }
-                });
-                if let Err(error) = read {
-                    stored.note(&error);
-                }
+                let put = |place: usize, record, _: &dyn Fn() -> _| put(wanted[place].2, record);
+                let read = records(&scan.table, scan.group, *unit, &rows, dictionaries, &mut buffers.scratch, put);
+                read.inspect_err(|error| stored.note(error)).is_ok()
             }
         }
     }
@@ -268,15 +283,18 @@ fn look_at_frame(
     looked
 }
 
+/// Returns false if some records could not be read.
 fn fetch_from_frame(
     segment: &Segment,
     entry: &Entry,
     wanted: &[(u32, u32, usize)],
     buffers: &mut WorkerBuffers,
     put: &mut dyn FnMut(usize, LogRecord),
-) {
-    let Some(loaded) = load(segment, entry, &mut buffers.buffer) else { return };
+) -> bool {
+    let Some(loaded) = load(segment, entry, &mut buffers.buffer) else { return false };
     let received = loaded.header.received;
+    let mut read = 0;
+    let all = wanted.len();
     let mut wanted = wanted.iter().copied().peekable();
     for (sample, bytes) in frame::samples(loaded.body).enumerate() {
         let sample = sample as u32;
@@ -290,12 +308,14 @@ fn fetch_from_frame(
                 let mut record = record.to_record();
                 record.received.get_or_insert(received);
                 put(number, record);
+                read += 1;
             }
             if wanted.peek().is_none_or(|(wanted_sample, ..)| *wanted_sample != sample) {
                 break;
             }
         }
     }
+    read == all
 }
 
 /// Processes each item, on several threads if there are enough items; the results are in the items' order.

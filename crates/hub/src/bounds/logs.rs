@@ -59,6 +59,21 @@ pub(super) const BOUNDS: &[Bound] = &[
         "refused; a spool takes a refusal for a collector that keeps nothing",
     ),
     bound(
+        "bytes of a message of an answer in columns",
+        Constant("bus/src/service/request.rs", "PART_LENGTH", "1_000_000", "1 MB"),
+        "it has fewer rows; only one row, or the name of one row, may be longer",
+    ),
+    bound(
+        "bytes of an answer in columns",
+        Constant("log/src/collector/services.rs", "COLUMNS_BYTES", "256 << 20", "256 MiB"),
+        "the answer ends, and the client asks for the rows behind it",
+    ),
+    bound(
+        "bytes of the names of a column in a client's table",
+        Constant("archive/src/columns/table.rs", "NAMES_BYTES", "1 << 30", "1 GiB a dictionary"),
+        "the next rows have another dictionary",
+    ),
+    bound(
         "free space on the disk of logs and events",
         Setting("collector.min_free_gb", |config| {
             format!("{} GiB, at most a twentieth of the disk", config.collector.min_free_gb)

@@ -26,7 +26,7 @@ use super::messages::{ARCHIVE, End, KEEPS, OFFSETS, OffsetsQuestion, QUERY, Reco
 pub use super::messages::{Keeps, Kept, KeptStream, StatQuestion};
 use tampu_archive::{
     Counts, Doing, Grouping, Patterns, PatternsWanted, Scanned,
-    columns::{ColumnReader, ColumnTable},
+    columns::{ColumnReader, ColumnTable, push_record},
     query::Query,
     upkeep::{Done, Told, Upkeep},
 };
@@ -36,6 +36,10 @@ use tampu_archive::{
 const PAGE: u64 = 50_000;
 /// The same for rows in columns, which a client takes in about a tenth of the time.
 const COLUMNS_PAGE: u64 = 500_000;
+/// Records after which a client that wants columns is asked whether it goes on.
+const RECORDS: u64 = 4096;
+/// Part of the refusal of a collector without answers in columns.
+const WITHOUT_COLUMNS: &str = "unknown field `columns`";
 
 /// Finds records: calls `sink` with each, in the query's order, until it returns `false`. Asks page by page, each within the
 /// timeout.
@@ -55,8 +59,10 @@ pub fn query(
     })
 }
 
-/// Finds records, and adds them to a table whose columns are some of the [columns of records](tampu_archive::columns::LOG_COLUMNS).
-/// Calls `go_on` from time to time; if it returns `false`, the answer ends. Asks page by page, each within the timeout.
+/// Finds records, and adds them to a table whose columns are some of the [columns of
+/// records](tampu_archive::columns::LOG_COLUMNS). Calls `go_on` from time to time; if it returns `false`, the answer
+/// ends. Asks page by page, each within the timeout. A collector of an earlier release, which has no answers in
+/// columns, is asked for records.
 pub fn columns(
     participant: &Participant,
     query: &Query,
@@ -64,7 +70,22 @@ pub fn columns(
     table: &mut ColumnTable,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Scanned, CallError> {
-    pages(participant, query, COLUMNS_PAGE, |page| columns_page(participant, page, timeout, table, go_on))
+    let has_begun = table.rows();
+    let mut knows_columns = true;
+    let asked = pages(participant, query, COLUMNS_PAGE, |page| {
+        let page = columns_page(participant, page, timeout, table, go_on)?;
+        knows_columns = page.is_some();
+        Ok(page.unwrap_or_default())
+    });
+    if knows_columns || table.rows() > has_begun {
+        return asked;
+    }
+    let mut taken = 0_u64;
+    self::query(participant, query, timeout, &mut |record| {
+        push_record(table, &record);
+        taken += 1;
+        !taken.is_multiple_of(RECORDS) || go_on()
+    })
 }
 
 /// Asks for the whole answer with `ask`, page by page. `ask` returns what was scanned, and whether more is wanted.
@@ -123,30 +144,38 @@ fn query_page(
     Err(answer.cut_off(found))
 }
 
+/// Asks for a page in columns. Returns `None` if the collector has no answers in columns.
 fn columns_page(
     participant: &Participant,
     query: &Query,
     timeout: Duration,
     table: &mut ColumnTable,
     go_on: &mut dyn FnMut() -> bool,
-) -> Result<(Scanned, bool), CallError> {
+) -> Result<Option<(Scanned, bool)>, CallError> {
     let names: Vec<String> = table.schema.iter().map(|(name, _)| (*name).to_owned()).collect();
     let question = RecordsQuestion::in_columns(query, &names)
         .map_err(|why| CallError::NotSent { service: QUERY.to_owned(), why: why.to_string() })?;
     let mut answer = call_json(participant, QUERY, &question, timeout)?.first();
     let (mut reader, mut found) = (ColumnReader::default(), 0);
     while let Some(part) = answer.next() {
-        let part = part?;
+        let part = match part {
+            Err(CallError::Refused { why, .. }) if why.contains(WITHOUT_COLUMNS) => return Ok(None),
+            part => part?,
+        };
+        // The last part comes behind the end of the columns. Without columns, it or a batch of records comes first.
+        if !reader.has_begun() && (part.first() == Some(&b'{') || LogBatchView::parse(&part).is_ok()) {
+            return Ok(None);
+        }
         if part.first() == Some(&b'{') {
             let end: End = serde_json::from_slice(&part).map_err(|why| answer.unreadable(&why))?;
             if !reader.has_ended() || end.scanned.found != found {
                 return Err(answer.cut_off(found));
             }
-            return Ok((end.scanned, true));
+            return Ok(Some((end.scanned, true)));
         }
         found += reader.read(&part, table).map_err(|why| answer.unreadable(&why))? as u64;
         if !go_on() {
-            return Ok((Scanned { found, ..Scanned::default() }, false));
+            return Ok(Some((Scanned { found, ..Scanned::default() }, false)));
         }
     }
     Err(answer.cut_off(found))
