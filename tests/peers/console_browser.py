@@ -476,6 +476,9 @@ def site_view(place, browser, console):
     page.get_by_label("Name").fill("hub@")
     expect(page.get_by_role("region", name="Sources of logs").get_by_role("row")).to_have_count(2)
     check("the address has the text", "source=hub" in page.url)
+    # A plot has a line from its second value on; the rate of a source from the third look on.
+    for region in ["Hosts", "Sources of logs", "Spools"]:
+        expect(page.get_by_role("region", name=region).locator(".spark polyline").first).to_be_attached(timeout=60000)
     expect(page.get_by_role("region", name="Checks of the site")).to_contain_text("everything is", timeout=30000)
     expect(page.get_by_role("region", name="Who reads from whom").get_by_role("img")).to_have_attribute("aria-label", re.compile("[1-9][0-9]* writers"))
     expect(page.get_by_role("region", name="Processes").get_by_role("row", name=re.compile("^hub@")).first).to_be_visible()

@@ -25,6 +25,13 @@ test("rates are the differences of counters, and a new life begins anew", () => 
   assert.equal(rates.of("b").length, 60);
 });
 
+test("levels are kept as they are", () => {
+  const rates = new Rates();
+  rates.take([], 1000, [["disk", 7], ["spool", 0]]);
+  rates.take([["a", 1]], 2000, [["disk", 5]]);
+  assert.deepEqual([rates.of("disk"), rates.of("spool")], [[7, 5], []]);
+});
+
 test("readers of two processes are one pair, ill ones first", () => {
   const readers = [reader("w", "b"), reader("w", "b", { topic: "log/error", behind: 3 }), reader("v", "c"), reader("z", "y", { lost: 2 })];
   assert.deepEqual(pairsOf(readers, "").map(({ writer, reader: of, topics, behind }) => [writer, of, topics.length, behind]), [["z", "y", 1, 0], ["v", "c", 1, 0], ["w", "b", 2, 3]]);

@@ -242,7 +242,7 @@ fn calm(net: &MemoryNet, writings: &mut [Writing], readings: &mut [Reading]) {
     net.advance(Duration::from_secs(3));
 }
 
-/// A minute and a half later everything is settled.
+/// Three and a half minutes later everything is settled: a process of which nobody hears counts as dead after three.
 fn judge(arena: &MemoryArena, reading: &mut Reading, writing: &Writing) {
     let (topic, written) = (&writing.topic, writing.written);
     let is_settled = |account: &Account| match writing.life {
@@ -253,7 +253,7 @@ fn judge(arena: &MemoryArena, reading: &mut Reading, writing: &Writing) {
         Life::Left => true,
     };
     // Checked only at intervals: a minute is long.
-    let settled = (0..900).any(|_| {
+    let settled = (0..2100).any(|_| {
         let settled = is_settled(&reading.peer.log(reading.log).topic(topic));
         arena.net.advance(Duration::from_millis(if settled { 0 } else { 100 }));
         settled

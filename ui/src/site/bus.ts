@@ -64,13 +64,13 @@ export interface Bus {
 /** Rates that a small plot shows. */
 const KEPT = 60;
 
-/** Samples and bytes a second of each counter, from one look to the next. */
+/** What counters gained in a second, from one look to the next, and levels as they were at each look. */
 export class Rates {
   #last = new Map<string, { count: number; at: number }>();
   #kept = new Map<string, number[]>();
 
-  /** Notes the counters at a time in ms. Counters that are gone are forgotten. */
-  take(counters: Iterable<readonly [string, number]>, at: number): void {
+  /** Notes counters, and levels such as free bytes, at a time in ms. Those that are gone are forgotten. */
+  take(counters: Iterable<readonly [string, number]>, at: number, levels: Iterable<readonly [string, number]> = []): void {
     const now = new Map<string, { count: number; at: number }>();
     const kept = new Map<string, number[]>();
     for (const [name, count] of counters) {
@@ -81,11 +81,14 @@ export class Rates {
       kept.set(name, isNews ? [...before.slice(1 - KEPT), ((count - last.count) * 1000) / (at - last.at)] : before);
       now.set(name, { count, at });
     }
+    for (const [name, level] of levels) {
+      kept.set(name, [...(this.#kept.get(name) ?? []).slice(1 - KEPT), level]);
+    }
     this.#last = now;
     this.#kept = kept;
   }
 
-  /** The last rates of a counter, the newest last; empty before the second look. */
+  /** The last rates of a counter, or the last levels, the newest last. A counter has none before the second look. */
   of(name: string): readonly number[] {
     return this.#kept.get(name) ?? [];
   }
