@@ -212,8 +212,8 @@ pub fn samples_that_died_with_their_writer_are_told_lost<A: Faulty>() {
     scene.pass(Duration::from_secs(3));
     let told = other.log(log);
     assert!(told.told_at("one", "Silent").is_some() || told.told_at("one", "Died").is_some(), "{told:?}");
-    // Its host is unreachable. After a minute of silence the member is declared dead.
-    scene.pass(Duration::from_secs(70));
+    // Its host is unreachable. After three minutes of silence the member is declared dead.
+    scene.pass(Duration::from_secs(190));
     let account = other.log(log).topic("t");
     assert_eq!((account.got, account.lost, account.open_end), (4, vec![(3, 5)], true));
     node.done(Command::Leave);
