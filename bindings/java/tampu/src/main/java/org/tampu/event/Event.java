@@ -18,6 +18,7 @@ import java.util.List;
  * @param token number of the question that is answered, or null
  * @param name name of a generic event, else empty
  * @param leftOut events directly before this one that no reader of the stream wants
+ * @param age of a current value: ns since the attribute was declared in this life of its source, by a steady clock; 0 if it is not told
  */
 public record Event(
         int attribute,
@@ -32,7 +33,8 @@ public record Event(
         List<Failure> errors,
         Long token,
         String name,
-        long leftOut) {
+        long leftOut,
+        long age) {
     /** Kinds by their bits. */
     public static final List<String> KINDS = List.of(
             "change", "alarm", "archive", "periodic", "user", "configuration", "data_ready", "interface", "generic");
@@ -42,12 +44,12 @@ public record Event(
      * event only if a criterion of the attribute holds; see {@link #withKinds} otherwise.
      */
     public static Event reading(Value value, Quality quality, long time) {
-        return new Event(0, 0, time, 0, 0, quality, 0, value, null, List.of(), null, "", 0);
+        return new Event(0, 0, time, 0, 0, quality, 0, value, null, List.of(), null, "", 0, 0);
     }
 
     /** Makes a reading that failed. */
     public static Event failed(Failure... errors) {
-        return new Event(0, 0, 0, 0, 0, Quality.INVALID, 0, null, null, List.of(errors), null, "", 0);
+        return new Event(0, 0, 0, 0, 0, Quality.INVALID, 0, null, null, List.of(errors), null, "", 0, 0);
     }
 
     /**
@@ -65,7 +67,8 @@ public record Event(
             }
             bits |= 1 << bit;
         }
-        return new Event(attribute, epoch, time, number, bits, quality, flags, value, setPoint, errors, token, name, leftOut);
+        return new Event(attribute, epoch, time, number, bits, quality, flags, value, setPoint, errors, token, name, leftOut,
+                age);
     }
 
     /** Returns whether it is of this kind, as {@code change}. */

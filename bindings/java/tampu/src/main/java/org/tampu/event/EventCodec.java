@@ -56,8 +56,11 @@ final class EventCodec {
             out.string(event.name());
         }
         out.align(4);
-        if (event.leftOut() != 0) {
+        if (event.leftOut() != 0 || event.age() != 0) {
             out.u64(event.leftOut());
+        }
+        if (event.age() != 0) {
+            out.u64(event.age());
         }
         out.end(begin);
         return out.toBytes();
@@ -146,7 +149,9 @@ final class EventCodec {
         Long token = in.u8() == 0 ? null : (Long) in.u64();
         String name = in.u8() == 0 ? "" : in.string();
         long leftOut = in.hasMore(8) ? in.u64() : 0;
-        return new Event(attribute, epoch, time, number, kinds, quality, flags, value, setPoint, errors, token, name, leftOut);
+        long age = in.hasMore(8) ? in.u64() : 0;
+        return new Event(attribute, epoch, time, number, kinds, quality, flags, value, setPoint, errors, token, name, leftOut,
+                age);
     }
 
     private static List<Failure> errors(CdrReader in) {

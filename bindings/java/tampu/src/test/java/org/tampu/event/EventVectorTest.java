@@ -29,7 +29,7 @@ class EventVectorTest {
             names = files.map(file -> file.getFileName().toString().replace(".hex", ""))
                     .filter(name -> name.startsWith("v1-") && !name.equals("v1-declaration")).sorted().toList();
         }
-        assertTrue(names.size() >= 18, names.toString());
+        assertTrue(names.size() >= 19, names.toString());
         for (String name : names) {
             byte[] bytes = vector(name);
             assertArrayEquals(bytes, EventCodec.encode(EventCodec.decode(ByteBuffer.wrap(bytes))), name);
