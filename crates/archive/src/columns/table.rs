@@ -15,6 +15,8 @@ const BYTES: usize = 64 << 20;
 
 /// Bytes of the names of a column after which the next batches have another dictionary.
 const NAMES_BYTES: usize = 1 << 30;
+/// Bytes of values after which the sizes of columns and dictionaries are looked at.
+const ADDED: usize = 1 << 20;
 /// Longest text of a value, which no record has.
 const LONGEST: usize = 1 << 30;
 
@@ -242,6 +244,8 @@ pub struct ColumnTable {
     pub(super) names_bytes: usize,
     rows: usize,
     open: Vec<Growing>,
+    /// Bytes of values since the last look at the sizes of columns and dictionaries.
+    added: usize,
 }
 
 impl ColumnTable {
@@ -250,7 +254,7 @@ impl ColumnTable {
         let schema: Vec<_> = schema.into_iter().collect();
         let names = schema.iter().map(|_| NamesBuilder::default()).collect();
         let open = schema.iter().map(|(_, kind)| Growing::of(*kind)).collect();
-        ColumnTable { schema, batches: Vec::new(), complete: 0, names, names_bytes: NAMES_BYTES, rows: 0, open }
+        ColumnTable { schema, batches: Vec::new(), complete: 0, names, names_bytes: NAMES_BYTES, rows: 0, open, added: 0 }
     }
 
     /// Adds a row with a value for each column.
@@ -264,13 +268,22 @@ impl ColumnTable {
 
     /// Adds the value of one column of the row that [`ColumnTable::end_row`] completes.
     pub(super) fn push_value(&mut self, column: usize, value: ColumnValue<'_>) {
+        self.added += match value {
+            ColumnValue::Text(text) => text.len(),
+            ColumnValue::Numbers(row) => row.len() * 8,
+            ColumnValue::Missing | ColumnValue::Integer(_) | ColumnValue::Number(_) => 0,
+        };
         self.open[column].push(value, &mut self.names[column]);
     }
 
     pub(super) fn end_row(&mut self) {
         self.rows += 1;
-        self.seal_if_full();
-        self.renew_names();
+        // The sizes of all columns are looked at seldom: they grow by no more than what was added.
+        if self.rows == ROWS || self.added >= ADDED.min(self.names_bytes) {
+            self.added = 0;
+            self.seal_if_full();
+            self.renew_names();
+        }
     }
 
     /// Adds the same rows of each column of a message.
