@@ -12,7 +12,7 @@ function idOf({ id, time, message }: LogRecord): string {
 }
 
 export class ArchivedRecords {
-  /** How often each record came; one without an id has others that look like it. */
+  /** Number of times that each record came; one without an id has others that look like it. */
   private readonly came = new Map<string, number>();
   /** Of these, how often each may come again from the hub that began anew. */
   private again = new Map<string, number>();

@@ -61,8 +61,8 @@ pub struct Scanned {
     pub frames: u64,
     /// Number of frames, Parquet files and row groups that the index excluded.
     pub left_out: u64,
-    /// Number of frames and units that were readable when they were written and of which some records are not readable
-    /// now.
+    /// Number of frames and units that were readable when they were written, and of which some records
+    /// are not readable now.
     pub damaged: u64,
     /// False if the search was stopped or its limit reached before everything was reported.
     pub complete: bool,

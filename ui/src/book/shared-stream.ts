@@ -17,7 +17,7 @@ export interface Stream {
   close(): void;
 }
 
-/** What a stream says: a piece of news with its number; news that were missed; a stream that the hub has refused. */
+/** The words of a stream: a piece of news with its number; news that were missed; a stream that the hub has refused. */
 export type Said<News> = { news: News; number: string } | "missed" | "refused";
 
 /** Opens the stream after a number, or from now on: something may have been missed before that. */

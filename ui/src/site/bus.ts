@@ -64,7 +64,7 @@ export interface Bus {
 /** Rates that a small plot shows. */
 const KEPT = 60;
 
-/** What counters gained in a second, from one look to the next, and levels as they were at each look. */
+/** Gains of counters in a second, from one look to the next, and levels as they were at each look. */
 export class Rates {
   #last = new Map<string, { count: number; at: number }>();
   #kept = new Map<string, number[]>();

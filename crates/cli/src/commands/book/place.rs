@@ -103,8 +103,8 @@ impl Place {
         Ok(place)
     }
 
-    /// Returns the hub that the options name, or the running one of this host. The logbooks of a hub that is gone do
-    /// not count.
+    /// Returns the hub that the options name, or the running one of this host. The logbooks of a hub
+    /// that is gone do not count.
     pub fn running(connect: &Connect, token: Option<String>) -> Result<Option<Client>, Failure> {
         let surroundings = connect.surroundings()?;
         let domain = surroundings.domain.clone();

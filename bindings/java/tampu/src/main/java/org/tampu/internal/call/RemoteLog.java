@@ -356,7 +356,7 @@ final class RemoteLog {
             }
         }
 
-        /** What was sent is sent again, behind another declaration. */
+        /** Packets that were sent go out again, behind another declaration. */
         private void beginAnew() {
             synchronized (lock) {
                 isOpen = false;

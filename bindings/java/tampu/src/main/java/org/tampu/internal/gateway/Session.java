@@ -87,7 +87,7 @@ public final class Session implements AutoCloseable {
     private long unackedIn;
     /** The connection, from HELLO on. */
     private Link link;
-    /** What waits for it; null until the hub has answered HELLO. */
+    /** The frames that wait for it; null until the hub has answered HELLO. */
     private Outgoing outgoing;
     private final long greeting;
     private final Future<?> watch;
