@@ -347,7 +347,8 @@ mod tests {
 
     #[test]
     fn waiting_files_have_a_bounded_size() {
-        let staging = started(100, Path::new("/nonexistent"));
+        let directory = tempfile::tempdir().unwrap();
+        let staging = started(100, directory.path());
         let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
         let keep = |sender: &str, n: u8, size: u64| staging.keep(sender, Upload::elsewhere(sha(n), size)).is_ok();
         assert!(keep("zoe", 1, 60) && !keep("zoe", 2, 50) && keep("zoe", 3, 40), "one sender");
@@ -361,7 +362,8 @@ mod tests {
 
     #[test]
     fn what_has_waited_too_long_is_not_taken() {
-        let staging = started(1000, Path::new("/nonexistent"));
+        let directory = tempfile::tempdir().unwrap();
+        let staging = started(1000, directory.path());
         let sha = |n: u8| Sha::try_from(format!("{n:064x}")).unwrap();
         for n in [1, 2] {
             staging.keep("zoe", Upload::elsewhere(sha(n), 1)).unwrap();
@@ -373,7 +375,8 @@ mod tests {
 
     #[test]
     fn a_file_waits_longer_for_a_draft() {
-        let staging = started(1000, Path::new("/nonexistent"));
+        let directory = tempfile::tempdir().unwrap();
+        let staging = started(1000, directory.path());
         let sha = Sha::try_from(format!("{:064x}", 1)).unwrap();
         staging.keep("zoe", Upload::elsewhere(sha.clone(), 7)).unwrap();
         let left = || staging.files.lock()[&("zoe".to_owned(), sha.clone())].until.duration_since(Instant::now());
