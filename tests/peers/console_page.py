@@ -28,6 +28,10 @@ def built(route):
     """Serves the files of a directory in place of those in the program, for work on the pages: TAMPU_UI_DIST=ui/dist."""
     path = route.request.url.split("?")[0].split("/", 3)[3]
     name = path[path.index("assets/"):] if "assets/" in path else "icon.svg" if path.endswith("icon.svg") else "index.html"
+    if not (ROOT / os.environ["TAMPU_UI_DIST"] / name).is_file():
+        # A redirect led to the page in the program, which names its own files.
+        route.continue_()
+        return
     policy = re.search(r'POLICY: &str = "(.*?)";', (ROOT / "crates/hub/src/console.rs").read_text(encoding="utf-8"), re.DOTALL)
     headers = {"content-security-policy": re.sub(r"\\\n\s*", "", policy.group(1))}
     route.fulfill(path=ROOT / os.environ["TAMPU_UI_DIST"] / name, headers={**headers, "content-type": {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}[name.rsplit(".", 1)[1]]})
