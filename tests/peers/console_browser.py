@@ -197,7 +197,7 @@ def filters(place, console):
     console.filter("--process second --where 'kelvin > 4.5'")
     console.shows(1)
     console.filter("--process second --where 'kelvin >'")
-    expect(console.page.get_by_role("alert").filter(has_text="The hub could not answer")).to_be_visible(timeout=30000)
+    expect(console.page.get_by_role("alert").filter(has_text="The hub cannot search with this filter")).to_be_visible(timeout=30000)
     console.filter("--process second --min-level Error --since 1h")
     console.shows(2)
     check("the address has the filter", "q=--process+second+--min-level+Error+--since+1h" in page.url)
@@ -309,6 +309,44 @@ def groups(place, console):
     page.get_by_label("One row for").select_option("all sources")
     expect(page.locator(".rows")).to_contain_text("the first of all", timeout=30000)
     page.get_by_label("One row for").select_option("each record")
+
+
+def asks(page):
+    """A list of the questions of a page to the archive of logs, as the hub gets them from now on."""
+    asked = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: asked.append(frame) if isinstance(frame, bytes) and frame[4:5] == b"\x15" and b"log/" in frame else None))
+    page.reload()
+    return asked
+
+
+def refused(console):
+    print("a filter that the hub refuses is not asked for again, and says why")
+    page = console.page
+    fault = page.locator("#filter-fault")
+    console.filter("--process antennas")
+    console.shows(5)
+    asked = asks(page)
+    console.shows(5)
+    for line, why in (("--regex '[' --process antennas", "'[': error: unclosed character class"), ("--where 'scan = '", "character 8")):
+        asked.clear()
+        console.filter(line)
+        expect(fault).to_contain_text(why, timeout=30000)
+        before = len(asked)
+        # Further questions came after 1 and 2 s.
+        page.wait_for_timeout(4000)
+        check(f"nothing is asked afterwards: {asked[before:]}", asked[before:] == [])
+        check("the archive was searched once", sum(b"log/query" in question for question in asked) == 1)
+        expect(page.get_by_role("combobox", name="Filter")).to_have_attribute("aria-invalid", "true")
+        check("the histogram has nothing of another filter", page.locator(".histogram svg").count() == 0)
+        expect(page.locator(".state")).not_to_contain_text("asked again")
+        expect(page.locator(".state")).not_to_contain_text("Loading")
+        console.filter("--process antennas")
+        console.shows(5)
+        expect(fault).to_be_empty()
+    page.go_back()
+    expect(fault).to_contain_text("character 8", timeout=30000)
+    console.filter("--process antennas")
+    console.shows(5)
 
 
 def beside(place, console):
@@ -623,6 +661,7 @@ def main():
         pausing(place, console)
         filters(place, console)
         groups(place, console)
+        refused(console)
         beside(place, console)
         keys(console)
         hostile(place, console)

@@ -93,6 +93,8 @@ export const TEXT = {
     loading: "Loading…",
     empty: "No records match.",
     failed: (why: string) => `The hub could not answer, and is asked again: ${why}`,
+    refused: (why: string) => `The hub does not answer this: ${why}`,
+    badFilter: (why: string) => `The hub cannot search with this filter: ${why}`,
     again: "Try again",
     searchedBack: (time: string) => `The search reached its time limit. It has gone back to ${time}.`,
     searchedOn: (time: string) => `The search reached its time limit. It has come to ${time}.`,

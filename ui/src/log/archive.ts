@@ -29,6 +29,29 @@ export interface Page {
   searched?: Position | undefined;
 }
 
+/** True if the hub refuses the same question again, however often it is asked. */
+export function isRefusal(why: unknown): why is Failure {
+  return why instanceof Failure && (why.code === "denied" || why.code === "bad");
+}
+
+/**
+ * Waits as long as a pause before a search is asked again, or until the hub says why it can never be: then this is returned. A search
+ * that failed does not tell whether its query is at fault. A subscription with the query does, and gets no records here.
+ */
+export async function refusalOf(query: Asked["query"], pauseMs: number): Promise<Failure | undefined> {
+  const pause = new Promise<undefined>((resolve) => setTimeout(resolve, pauseMs));
+  const trial = connection.session?.logs({ query }, 0);
+  const verdict = trial?.next().then(
+    () => pause,
+    (why: unknown) => (why instanceof Failure && why.code === "bad" ? why : pause),
+  );
+  try {
+    return await Promise.race([verdict ?? pause, pause]);
+  } finally {
+    void trial?.return();
+  }
+}
+
 /** Time for an answer, ms: longer than the collector's limit of a search, after which it returns what it has. */
 const ANSWER_MS = 90_000;
 

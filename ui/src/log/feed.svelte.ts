@@ -11,7 +11,7 @@ import { Failure, type LogItem, type TopicSubscription } from "tampu";
 import { connection } from "../lib/connection.svelte";
 import { paced } from "../lib/paced";
 import { nowNanos, timeText, type Nanos } from "../lib/time";
-import { count, page, positionOf, type Asked, type Position } from "./archive";
+import { count, isRefusal, page, positionOf, refusalOf, type Asked, type Position } from "./archive";
 import { SECOND, Tally } from "./tally";
 import { indexOf, lossRow, merged, ordered, recordRow, type Place, type Row } from "./rows";
 
@@ -42,16 +42,13 @@ export type FeedState = "loading" | "live" | "past" | "failed";
 /** The end of the window at which a page is missing, or the live records. */
 export type Part = "older" | "newer" | "live";
 
-/** True if the same question will fail again. */
-function isFinal(why: unknown): boolean {
-  return why instanceof Failure && (why.code === "denied" || why.code === "bad");
-}
-
 export class LogFeed {
   rows = $state.raw<Row[]>([]);
   state = $state<FeedState>("loading");
   /** The reason of a failure. */
   why = $state("");
+  /** The kind of a failure: the hub could not answer, may not answer this user, or can do nothing with the filter. */
+  fault = $state<"failed" | "denied" | "bad">("failed");
   /** Stopped by hand. */
   paused = $state(false);
   /** True while somebody reads rows above the end. */
@@ -105,11 +102,15 @@ export class LogFeed {
         return !signal.aborted;
       } catch (why) {
         this.failed(why, signal);
-        if (signal.aborted || isFinal(why)) {
+        if (signal.aborted || isRefusal(why)) {
           return false;
         }
-        await new Promise((resolve) => setTimeout(resolve, pause));
-        if (signal.aborted) {
+        // Another session begins anew, so one verdict is enough.
+        const refusal = await (pause === PAUSES.first ? refusalOf(asked.query, pause) : new Promise<undefined>((resolve) => setTimeout(resolve, pause)));
+        if (refusal) {
+          this.failed(refusal, signal);
+        }
+        if (signal.aborted || refusal) {
           return false;
         }
       }
@@ -307,7 +308,7 @@ export class LogFeed {
       ask();
     };
     // A refused page may be asked for by hand.
-    this.retries.set(part, { timer: isFinal(why) ? undefined : setTimeout(act, pause), act });
+    this.retries.set(part, { timer: isRefusal(why) ? undefined : setTimeout(act, pause), act });
   }
 
   /** Takes rows, at most so many: the older ones go. */
@@ -323,6 +324,8 @@ export class LogFeed {
   private failed(why: unknown, signal: AbortSignal): void {
     if (!signal.aborted) {
       this.state = "failed";
+      this.fault = isRefusal(why) ? (why.code as "denied" | "bad") : "failed";
+      this.paging = this.fault === "failed";
       this.why = why instanceof Error ? why.message : String(why);
     }
   }
