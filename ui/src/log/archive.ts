@@ -4,15 +4,11 @@ import { decodeLogBatch, Failure, type RecordId } from "tampu";
 import { connection } from "../lib/connection.svelte";
 import { readJson } from "../lib/json";
 import { nowNanos, type Nanos } from "../lib/time";
+import type { Asked, Columns, Counts } from "./asked";
 import { PATTERN_BINS, type Patterns } from "./patterns";
 import { ordered, recordRow, type Row } from "./rows";
 
-/** A query: the conditions of a filter, and from when to when. */
-export interface Asked {
-  query: Record<string, unknown>;
-  since?: Nanos;
-  until?: Nanos;
-}
+export type { Asked } from "./asked";
 
 /** A place in the order of the archive. */
 export interface Position {
@@ -94,16 +90,8 @@ export async function page(asked: Asked, order: "newest" | "oldest", limit: numb
   return { rows: ordered(rows), ends: false, searched: placeOf(scanned.cursor) ?? after ?? { time: end, id: NO_ID } };
 }
 
-export interface Counts {
-  total: number;
-  earliest: number | null;
-  latest: number | null;
-  rows: { time?: number; level?: string; value?: string; count: number }[];
-  complete: boolean;
-}
-
 /** Asks for counts of records. */
-export function count(asked: Asked, by: { level?: boolean; field?: string; every_s?: number }, signal?: AbortSignal): Promise<Counts> {
+export function count(asked: Asked, by: Columns, signal?: AbortSignal): Promise<Counts> {
   const { query, since, until } = asked;
   return connection.askJson<Counts>("log/stat", { query: { ...query, since, until }, by }, signal);
 }

@@ -1,6 +1,6 @@
 /** Counts of records by time and level, for the histogram. */
 import type { Nanos } from "../lib/time";
-import { count, type Asked } from "./archive";
+import type { Asked, Columns, Counts } from "./asked";
 import type { LevelName } from "./filter";
 import { SECOND, type Bar, type Histogram } from "./tally";
 
@@ -14,12 +14,24 @@ function stepOf(span: Nanos): number {
   return STEPS.find((step) => seconds / step <= BARS) ?? Math.ceil(seconds / BARS);
 }
 
-/** Counts the records of a range. Without a beginning, the range begins with the first record. */
-export async function histogram(asked: Asked, now: Nanos, signal: AbortSignal): Promise<Histogram | undefined> {
-  let { since } = asked;
+/** Asks for counts of records. */
+export type Ask = (asked: Asked, by: Columns, signal?: AbortSignal) => Promise<Counts>;
+
+/** A count of before, whose bars still hold up to a time. */
+export interface Known {
+  counted: Histogram;
+  until: Nanos;
+}
+
+/**
+ * Counts the records of a range. Without a beginning, the range begins with the first record. Bars that are known are counted again
+ * only if bars of the range have another length.
+ */
+export async function histogram(ask: Ask, asked: Asked, now: Nanos, signal: AbortSignal, known?: Known): Promise<Histogram | undefined> {
+  let since = asked.since ?? known?.counted.from;
   const until = asked.until ?? now;
   if (since === undefined) {
-    const { earliest } = await count(asked, {}, signal);
+    const { earliest } = await ask(asked, {}, signal);
     if (earliest === null) {
       return undefined;
     }
@@ -30,11 +42,14 @@ export async function histogram(asked: Asked, now: Nanos, signal: AbortSignal): 
   }
   const step = stepOf(until - since);
   const every = BigInt(step) * SECOND;
-  const found = await count({ ...asked, since, until }, { level: true, every_s: step }, signal);
   const from = (since / every) * every;
+  const before = known?.counted.every === every && known.counted.complete ? known.counted : undefined;
+  const whole = before && known ? (known.until / every) * every : from;
+  const found = await ask({ ...asked, since: whole > since ? whole : since, until }, { level: true, every_s: step }, signal);
   const bars: Bar[] = [];
   for (let at = from; at < until; at += every) {
-    bars.push({ from: at, counts: {}, total: 0 });
+    const same = at < whole ? before?.bars[Number((at - before.from) / every)] : undefined;
+    bars.push(same ? { ...same, counts: { ...same.counts } } : { from: at, counts: {}, total: 0 });
   }
   for (const { time, level, count: records } of found.rows) {
     // The number is rounded, the beginning of a bar is not.
@@ -45,5 +60,6 @@ export async function histogram(asked: Asked, now: Nanos, signal: AbortSignal): 
     }
   }
   const highest = bars.reduce((most, bar) => Math.max(most, bar.total), 0);
-  return { from, to: from + BigInt(bars.length) * every, every, bars, total: found.total, highest, complete: found.complete };
+  const total = before ? bars.reduce((sum, bar) => sum + bar.total, 0) : found.total;
+  return { from, to: from + BigInt(bars.length) * every, every, bars, total, highest, complete: found.complete };
 }

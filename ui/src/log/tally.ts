@@ -27,6 +27,8 @@ export interface Histogram {
 export class Tally {
   /** The second from which on every live record is counted; undefined while none is taken. */
   from: number | undefined;
+  /** The earliest second before `from` of which a record came. */
+  late: number | undefined;
   private readonly seconds = new Map<number, Partial<Record<LevelName, number>>>();
 
   /** Counts from this second on, also what was counted before. */
@@ -37,12 +39,14 @@ export class Tally {
 
   end(): void {
     this.seconds.clear();
-    this.from = undefined;
+    this.from = this.late = undefined;
   }
 
   add(time: Nanos, level: LevelName): void {
     const second = Number(time / SECOND);
-    if (this.from !== undefined && second >= this.from) {
+    if (this.from !== undefined && second < this.from) {
+      this.late = Math.min(this.late ?? second, second);
+    } else if (this.from !== undefined) {
       const counts = this.seconds.get(second) ?? {};
       counts[level] = (counts[level] ?? 0) + 1;
       this.seconds.set(second, counts);
