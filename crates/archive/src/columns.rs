@@ -5,7 +5,7 @@
 //!       unit           batch            write                                     table, read
 //! ```
 //! A unit whose rows follow each other in the answer goes from its pages into a batch, without a record of each row.
-//! Rows of units that overlap in time, and records that are not in Parquet files yet, are put in order row by row.
+//! Rows of units that overlap in time, and records that are not in Parquet files yet, are gathered from several batches.
 //! Names that repeat, such as those of processes, are codes of a dictionary all the way. The format of the messages is
 //! `spec/wire/columns.md`.
 //!
@@ -15,6 +15,7 @@
 //! |-|-|
 //! | types of columns, and their values | `batch` |
 //! | columns that grow | `table` |
+//! | rows of several batches in another order | `gather` |
 //! | log records as rows | `record` |
 //! | columns of a Parquet file | `unit` |
 //! | texts of a file as answers have them | `change` |
@@ -25,6 +26,7 @@ mod bad;
 mod batch;
 mod change;
 mod flat;
+mod gather;
 mod read;
 mod record;
 mod table;
@@ -33,6 +35,7 @@ mod write;
 
 pub use bad::BadColumns;
 pub use batch::{Column, ColumnBatch, ColumnData, ColumnSchema, ColumnType, ColumnValue, Names};
+pub(crate) use gather::Gatherer;
 pub use read::ColumnReader;
 pub use record::{LOG_COLUMNS, log_columns, push_record};
 pub use table::ColumnTable;

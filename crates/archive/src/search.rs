@@ -2,14 +2,15 @@
 //!
 //! Files, row groups, units and frames are ordered by their latest time (newest first; oldest first: by their
 //! earliest). A file or row group is opened only at its place in this order. Parts that cannot hold a match are never
-//! read. Of the other parts, the search remembers matching records by time, id and position, 56 bytes each. A record is
+//! read. Of the other parts, the search remembers matching records by time, id and position, 60 bytes each. A record is
 //! returned as soon as no part that follows can hold an earlier one. With a limit, the search remembers no more records
-//! than it can still return. A unit that nothing overlaps goes into an answer of columns as it is.
+//! than it can still return. A unit that nothing overlaps goes into an answer of columns as it is; others are held until
+//! all their rows have gone out, up to a bound ([`held`]).
 //! So the newest hundred records need a few units, for any size of the archive. A search through everything needs memory
 //! only for parts that overlap in time. Texts are copied only for returned records.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    collections::{BTreeSet, BinaryHeap},
     sync::Arc,
 };
 
@@ -22,11 +23,15 @@ use crate::{
     columns::{ColumnBatch, ColumnType, UnitReader},
     local::state::Contents,
     parquet::{Dictionaries, GroupScan, Table, stored::Stored},
-    search::units::{FetchedColumns, Unit, UnitColumns, UnitMatches, WorkerBuffers, frames, may_hold, on_threads},
+    search::{
+        held::{Held, Waiting, Wanted},
+        units::{Unit, UnitColumns, UnitMatches, WorkerBuffers, frames, may_hold, on_threads},
+    },
     wal::segment::{Entry, Segment},
 };
 
 pub(crate) mod counts;
+mod held;
 pub(crate) mod patterns;
 pub(crate) mod units;
 
@@ -110,9 +115,6 @@ struct Match {
     record: u32,
 }
 
-/// Positions of records in a unit: sample, record in it, and index in the requested list.
-type Places = Vec<(u32, u32, usize)>;
-
 /// Receiver of what a search finds: records, or the same rows in columns.
 pub(crate) enum Sink<'s> {
     Records(&'s mut dyn FnMut(Found<'_>) -> bool),
@@ -130,13 +132,15 @@ struct Search<'q> {
     query: &'q Query,
     matcher: Matcher,
     plan: BinaryHeap<Planned>,
-    units: Vec<Unit>,
+    units: Vec<Waiting>,
     /// Numbers of those that are counted as damaged.
     damaged: BTreeSet<u32>,
     pending: Vec<Match>,
     buffers: Vec<WorkerBuffers>,
     dictionaries: Dictionaries,
     reader: UnitReader,
+    /// For an answer in columns.
+    held: Option<Held>,
     /// The last row, if it was given out without a look at its id.
     last: Option<(Unit, u32)>,
     scanned: Scanned,
@@ -153,6 +157,10 @@ pub(crate) fn search(contents: &Contents, query: &Query, stop: &Stop, sink: &mut
         buffers: Vec::new(),
         dictionaries: Dictionaries::default(),
         reader: UnitReader::default(),
+        held: match sink {
+            Sink::Records(_) => None,
+            Sink::Columns(schema, _) => Some(Held::new(schema)),
+        },
         last: None,
         scanned: Scanned::default(),
     };
@@ -349,7 +357,9 @@ impl Search<'_> {
             self.scanned.damaged += u64::from(looked.damaged);
             if !looked.hits.is_empty() {
                 let number = self.units.len() as u32;
-                self.units.push(unit);
+                let has_rows = self.held.is_some() && matches!(unit, Unit::Rows(..));
+                let rows = if has_rows { looked.hits.iter().map(|&(.., row)| row).collect() } else { Vec::new() };
+                self.units.push(Waiting { unit, rows, left: looked.hits.len() });
                 self.pending.extend(looked.hits.into_iter().map(|(place, sample, record)| Match {
                     place,
                     unit: number,
@@ -367,12 +377,13 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Sorts so that the first in order is the last in the vector.
+    /// Sorts so that the first in order is the last in the vector. The matches of each unit are in order already, which
+    /// the stable sort makes use of.
     fn sort_pending(&mut self) {
         if self.query.newest_first {
-            self.pending.sort_unstable();
+            self.pending.sort();
         } else {
-            self.pending.sort_unstable_by(|a, b| b.cmp(a));
+            self.pending.sort_by(|a, b| b.cmp(a));
         }
     }
 
@@ -432,6 +443,7 @@ impl Search<'_> {
         if self.pending.is_empty() {
             self.units.clear();
             self.damaged.clear();
+            self.held.iter_mut().for_each(Held::clear);
         }
         Ok(self.left() > 0)
     }
@@ -481,7 +493,7 @@ impl Search<'_> {
                 let last = read.rows.as_ref().and_then(|rows| rows.get(left.checked_sub(1)?)).copied().unwrap_or(u32::MAX);
                 self.scanned.damaged += u64::from(read.damaged.is_some_and(|row| row < last));
                 let mut given = 0;
-                for batch in ColumnBatch::first_rows(read.batches, left, schema) {
+                for batch in ColumnBatch::first_rows(read.batches, left) {
                     if stop.is_stopped() {
                         return Ok(false);
                     }
@@ -501,22 +513,42 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// Reads these rows from their units, each unit once, in their order.
+    /// Reads these rows from their units, in their order. Each unit is read once, also for the chunks that follow.
     fn fetch_columns(
         &mut self,
         chunk: &[Match],
         schema: &[(&'static str, ColumnType)],
     ) -> Result<Vec<ColumnBatch>, ArchiveError> {
-        let wanted = by_unit(&self.units, chunk);
-        let reader = &self.reader;
-        let fetched = on_threads(&wanted, &mut self.buffers, |(_, unit, places), buffers| {
-            unit.fetch_columns(places, reader, schema, buffers)
+        let wanted = by_unit(self.units.len(), chunk);
+        let goes_on = self.left() > chunk.len() as u64;
+        let held = self.held.get_or_insert_with(|| Held::new(schema));
+        let plan = held.plan(&wanted, &self.units, goes_on);
+        let (reader, units) = (&self.reader, &self.units);
+        let read = on_threads(&plan, &mut self.buffers, |(Wanted { unit, places }, _), buffers| {
+            units[*unit as usize].unit.fetch_columns(places, reader, schema, buffers)
         })
         .map_err(ArchiveError::Decompressor)?;
-        let damaged: Vec<u32> =
-            wanted.iter().zip(&fetched).filter(|(_, fetched)| fetched.damaged).map(|((number, ..), _)| *number).collect();
+        let (mut fetched, mut damaged) = (Vec::new(), Vec::new());
+        for ((Wanted { unit, .. }, is_held), read) in plan.iter().zip(read) {
+            if *is_held {
+                held.hold(*unit, read, &self.units[*unit as usize].rows);
+            } else {
+                damaged.extend(read.damaged.then_some(*unit));
+                fetched.push(read);
+            }
+        }
+        let (batches, of_held) = held.in_order(&wanted, fetched, chunk.len());
+        for Wanted { unit, places } in &wanted {
+            let waiting = &mut self.units[*unit as usize];
+            waiting.left = waiting.left.saturating_sub(places.len());
+            if waiting.left == 0 {
+                held.drop(*unit);
+                waiting.rows = Vec::new();
+            }
+        }
+        damaged.extend(of_held);
         self.count_damaged(damaged);
-        Ok(in_their_order(fetched, chunk.len(), schema))
+        Ok(batches)
     }
 
     /// Counts units as damaged, each once.
@@ -527,12 +559,13 @@ impl Search<'_> {
 
     /// Copies these records from their units, reading each unit once.
     fn fetch(&mut self, chunk: &[Match]) -> Result<Vec<Option<LogRecord>>, ArchiveError> {
-        let wanted = by_unit(&self.units, chunk);
-        let dictionaries = &self.dictionaries;
-        let fetched = on_threads(&wanted, &mut self.buffers, |(number, unit, places), buffers| {
+        let wanted = by_unit(self.units.len(), chunk);
+        let (dictionaries, units) = (&self.dictionaries, &self.units);
+        let fetched = on_threads(&wanted, &mut self.buffers, |Wanted { unit, places }, buffers| {
             let mut records = Vec::with_capacity(places.len());
-            let is_whole = unit.fetch(places, dictionaries, buffers, &mut |place, record| records.push((place, record)));
-            (records, (!is_whole).then_some(*number))
+            let put = &mut |place, record| records.push((place, record));
+            let is_whole = units[*unit as usize].unit.fetch(places, dictionaries, buffers, put);
+            (records, (!is_whole).then_some(*unit))
         })
         .map_err(ArchiveError::Decompressor)?;
         let mut records: Vec<Option<LogRecord>> = Vec::new();
@@ -549,36 +582,16 @@ impl Search<'_> {
     }
 }
 
-/// Returns the units of these matches, with the positions in each.
-fn by_unit<'u>(units: &'u [Unit], chunk: &[Match]) -> Vec<(u32, &'u Unit, Places)> {
-    let mut by_unit: BTreeMap<u32, Places> = BTreeMap::new();
-    for (place, found) in chunk.iter().enumerate() {
-        by_unit.entry(found.unit).or_default().push((found.sample, found.record, place));
+/// Returns the rows of these matches by their units, of which there are so many.
+fn by_unit(units: usize, chunk: &[Match]) -> Vec<Wanted> {
+    let (mut all, mut places) = (Vec::<Wanted>::new(), vec![None; units]);
+    for (number, found) in chunk.iter().enumerate() {
+        let place = *places[found.unit as usize].get_or_insert_with(|| {
+            all.push(Wanted { unit: found.unit, places: Vec::new() });
+            all.len() - 1
+        });
+        all[place].places.push((found.sample, found.record, number));
     }
-    let in_order = |(unit, mut places): (u32, Places)| {
-        places.sort_unstable();
-        Some((unit, units.get(unit as usize)?, places))
-    };
-    by_unit.into_iter().filter_map(in_order).collect()
-}
-
-/// Puts rows of several units in the order of their numbers, which are below `count`. Rows that could not be read are left out.
-fn in_their_order(mut fetched: Vec<FetchedColumns>, count: usize, schema: &[(&'static str, ColumnType)]) -> Vec<ColumnBatch> {
-    if let [FetchedColumns { batches, numbers, .. }] = fetched.as_mut_slice()
-        && numbers.is_sorted()
-    {
-        return std::mem::take(batches);
-    }
-    let mut order = vec![None; count];
-    let mut parts = Vec::new();
-    for FetchedColumns { batches, numbers, .. } in &fetched {
-        let mut numbers = numbers.iter();
-        for batch in batches {
-            for (row, number) in (0..batch.rows as u32).zip(&mut numbers) {
-                order[*number] = Some((parts.len() as u32, row));
-            }
-            parts.push(batch);
-        }
-    }
-    ColumnBatch::gather(schema, &parts, order.into_iter().flatten())
+    all.iter_mut().for_each(|wanted| wanted.places.sort());
+    all
 }

@@ -134,6 +134,31 @@ impl Column {
         };
         found.unwrap_or(ColumnValue::Missing)
     }
+
+    /// Keeps the first rows.
+    fn truncate(&mut self, rows: usize) {
+        match &mut self.data {
+            ColumnData::Missing => {}
+            ColumnData::Texts(ends, bytes) => {
+                ends.truncate(rows + 1);
+                bytes.truncate(ends[rows] as usize);
+            }
+            ColumnData::Rows(ends, all) => {
+                ends.truncate(rows + 1);
+                all.truncate(ends[rows] as usize);
+            }
+            ColumnData::Names(codes, _) => codes.truncate(rows),
+            ColumnData::Integers(all) => all.truncate(rows),
+            ColumnData::Numbers(all) => all.truncate(rows),
+        }
+        if self.data == ColumnData::Missing {
+            self.missing = rows;
+        } else if !self.present.is_empty() {
+            let mut present = Presence::default();
+            present.extend(&self.present, 0, rows);
+            *self = present.column(std::mem::replace(&mut self.data, ColumnData::Missing));
+        }
+    }
 }
 
 /// Returns true if each of these texts is UTF-8. No character may reach over the end of a text.
@@ -153,6 +178,35 @@ pub struct ColumnBatch {
     pub rows: usize,
     /// The columns, in the order of the schema.
     pub columns: Vec<Column>,
+}
+
+impl ColumnBatch {
+    /// Returns the first rows of these batches, at most so many.
+    pub(crate) fn first_rows(batches: Vec<ColumnBatch>, most: usize) -> Vec<ColumnBatch> {
+        let (mut first, mut left) = (Vec::with_capacity(batches.len()), most);
+        for mut batch in batches {
+            if batch.rows > left {
+                batch.rows = left;
+                batch.columns.iter_mut().for_each(|column| column.truncate(left));
+            }
+            left -= batch.rows;
+            first.extend((batch.rows > 0).then_some(batch));
+        }
+        first
+    }
+
+    /// Returns the approximate size in memory without the dictionaries, which batches share.
+    pub(crate) fn size(&self) -> usize {
+        let of = |column: &Column| match &column.data {
+            ColumnData::Missing => 0,
+            ColumnData::Texts(ends, bytes) => 4 * ends.capacity() + bytes.capacity(),
+            ColumnData::Names(codes, _) => 4 * codes.capacity(),
+            ColumnData::Integers(all) => 8 * all.capacity(),
+            ColumnData::Numbers(all) => 8 * all.capacity(),
+            ColumnData::Rows(ends, all) => 4 * ends.capacity() + 8 * all.capacity(),
+        };
+        self.columns.iter().map(of).sum()
+    }
 }
 
 /// Bits that say which values are present; empty as long as none is missing.

@@ -9,9 +9,9 @@ use std::{collections::HashMap, sync::Arc};
 use super::batch::{Column, ColumnBatch, ColumnData, ColumnType, ColumnValue, Names, Presence};
 
 /// Rows of a batch.
-const ROWS: usize = 65_536;
+pub(super) const ROWS: usize = 65_536;
 /// Bytes of a column after which a batch ends. The ends of texts are 32-bit numbers.
-const BYTES: usize = 64 << 20;
+pub(super) const BYTES: usize = 64 << 20;
 
 /// Bytes of the names of a column after which the next batches have another dictionary.
 const NAMES_BYTES: usize = 1 << 30;
@@ -56,6 +56,10 @@ impl NamesBuilder {
         self.names
     }
 
+    pub(super) fn names(&self) -> &Names {
+        &self.names
+    }
+
     /// Returns the bytes of all names.
     pub(super) fn bytes(&self) -> usize {
         self.names.bytes.len()
@@ -69,11 +73,23 @@ struct Growing {
     only_missing: usize,
     present: Presence,
     data: ColumnData,
+    /// Rows, and bytes or numbers of texts and rows, for which room is made.
+    room: (usize, usize),
 }
 
 impl Growing {
     fn of(kind: ColumnType) -> Growing {
-        Growing { kind, only_missing: 0, present: Presence::default(), data: ColumnData::Missing }
+        Growing { kind, only_missing: 0, present: Presence::default(), data: ColumnData::Missing, room: (0, 0) }
+    }
+
+    /// Makes the column that follows this one, which will have as many values.
+    fn following(&self, rows: usize) -> Growing {
+        let content = match &self.data {
+            ColumnData::Texts(_, bytes) => bytes.len(),
+            ColumnData::Rows(_, all) => all.len(),
+            _ => 0,
+        };
+        Growing { room: (rows, content), ..Growing::of(self.kind) }
     }
 
     /// Makes room for values after rows without any.
@@ -81,14 +97,14 @@ impl Growing {
         if self.data != ColumnData::Missing {
             return;
         }
-        let rows = self.only_missing;
+        let (rows, (room, content)) = (self.only_missing, self.room);
         self.present.push_all(rows, false);
         self.data = match self.kind {
-            ColumnType::Text => ColumnData::Texts(vec![0; rows + 1], Vec::new()),
-            ColumnType::Name => ColumnData::Names(vec![0; rows], Arc::default()),
-            ColumnType::Time | ColumnType::Integer => ColumnData::Integers(vec![0; rows]),
-            ColumnType::Number => ColumnData::Numbers(vec![0.0; rows]),
-            ColumnType::Numbers => ColumnData::Rows(vec![0; rows + 1], Vec::new()),
+            ColumnType::Text => ColumnData::Texts(zeros(rows + 1, room + 1), Vec::with_capacity(content)),
+            ColumnType::Name => ColumnData::Names(zeros(rows, room), Arc::default()),
+            ColumnType::Time | ColumnType::Integer => ColumnData::Integers(zeros(rows, room)),
+            ColumnType::Number => ColumnData::Numbers(zeros(rows, room)),
+            ColumnType::Numbers => ColumnData::Rows(zeros(rows + 1, room + 1), Vec::with_capacity(content)),
         };
     }
 
@@ -195,37 +211,11 @@ impl Growing {
     }
 }
 
-impl ColumnBatch {
-    /// Makes batches of rows of other batches of this schema; each row is named by its batch and its number in it.
-    pub(crate) fn gather(
-        schema: &[(&'static str, ColumnType)],
-        parts: &[&ColumnBatch],
-        order: impl IntoIterator<Item = (u32, u32)>,
-    ) -> Vec<ColumnBatch> {
-        let mut table = ColumnTable::new(schema.iter().copied());
-        for (part, row) in order {
-            for (number, column) in parts[part as usize].columns.iter().enumerate() {
-                table.push_value(number, column.value(row as usize));
-            }
-            table.end_row();
-        }
-        table.into_batches()
-    }
-
-    /// Returns the first rows of these batches, at most so many.
-    pub(crate) fn first_rows(batches: Vec<ColumnBatch>, most: usize, schema: &[(&'static str, ColumnType)]) -> Vec<ColumnBatch> {
-        let (mut first, mut left) = (Vec::with_capacity(batches.len()), most);
-        for batch in batches {
-            let rows = batch.rows.min(left);
-            left -= rows;
-            if rows == batch.rows {
-                first.push(batch);
-            } else if rows > 0 {
-                first.extend(ColumnBatch::gather(schema, &[&batch], (0..rows as u32).map(|row| (0, row))));
-            }
-        }
-        first
-    }
+/// Returns so many zeros, with room for some values in all.
+fn zeros<T: Copy + Default>(count: usize, room: usize) -> Vec<T> {
+    let mut all = Vec::with_capacity(room.max(count));
+    all.resize(count, T::default());
+    all
 }
 
 fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
@@ -338,7 +328,7 @@ impl ColumnTable {
 
     fn seal(&mut self) {
         if self.rows > 0 {
-            let fresh = self.schema.iter().map(|(_, kind)| Growing::of(*kind)).collect();
+            let fresh = self.open.iter().map(|column| column.following(self.rows)).collect();
             let columns = std::mem::replace(&mut self.open, fresh).into_iter().map(Growing::into_column).collect();
             self.batches.push(ColumnBatch { rows: std::mem::take(&mut self.rows), columns });
         }

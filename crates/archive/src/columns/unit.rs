@@ -29,6 +29,9 @@ static LEVELS: LazyLock<Arc<Names>> = LazyLock::new(|| {
     Arc::new(names)
 });
 
+/// Bytes of an id for which room is made.
+const ID_BYTES: usize = 48;
+
 /// Row groups whose dictionaries are kept as names.
 const MOST_KNOWN: usize = 16;
 
@@ -43,7 +46,11 @@ pub(crate) struct UnitReader {
 struct GroupNames {
     dictionaries: Arc<GroupDictionaries>,
     names: Vec<OnceLock<Arc<Names>>>,
+    lives: OnceLock<Vec<Life>>,
 }
+
+/// Incarnation as ids have it; none if it cannot be read.
+type Life = Option<String>;
 
 /// The rows that are read from a unit, and their number in it.
 struct Rows<'r> {
@@ -134,7 +141,7 @@ impl UnitReader {
         }
         let dictionaries = self.dictionaries.of(table, group, scratch)?;
         let names = dictionaries.columns.iter().map(|_| OnceLock::new()).collect();
-        let known = Arc::new(GroupNames { dictionaries, names });
+        let known = Arc::new(GroupNames { dictionaries, names, lives: OnceLock::new() });
         let mut all = self.groups.lock();
         if all.len() >= MOST_KNOWN {
             all.clear();
@@ -328,37 +335,63 @@ impl Source<'_> {
 
     /// Makes the texts of the ids from their three columns.
     fn ids(&mut self) -> Result<Values, BadTable> {
-        let lives = self.texts(Column::Incarnation, Change::None)?;
-        let rings = self.integers(Column::Ring)?;
-        let numbers = self.integers(Column::Number)?;
-        let (ColumnData::Texts(lives_ends, life_bytes), ColumnData::Integers(rings), ColumnData::Integers(numbers)) =
-            (&lives.data, &rings.data, &numbers.data)
-        else {
+        let (rings, numbers) = (self.integers(Column::Ring)?.data, self.integers(Column::Number)?.data);
+        let (ColumnData::Integers(rings), ColumnData::Integers(numbers)) = (rings, numbers) else {
             return Ok(Values::missing(self.rows.len()));
         };
-        let mut ends = Vec::with_capacity(rings.len() + 1);
-        let mut bytes = Vec::with_capacity(life_bytes.len() + 10 * rings.len());
+        let lives = self.stored(Column::Incarnation)?;
+        let (mut present, mut ends) = (Presence::default(), Vec::with_capacity(rings.len() + 1));
+        let mut bytes = Vec::with_capacity(ID_BYTES * rings.len());
         ends.push(0);
-        // Most rows have the life of the row before.
-        let (mut known, mut known_text): (&[u8], String) = (&[], String::new());
-        for (row, (ring, number)) in rings.iter().zip(numbers).enumerate() {
-            let life = &life_bytes[lives_ends[row] as usize..lives_ends[row + 1] as usize];
+        let mut rest = rings.into_iter().zip(numbers);
+        let mut add = |life: &Life| {
+            let (ring, number) = rest.next().unwrap_or_default();
+            let life = life.as_ref().ok_or(Corrupt("invalid incarnation"))?;
             if !life.is_empty() {
-                if life != known {
-                    let parsed = std::str::from_utf8(life).ok().and_then(|life| life.parse::<Incarnation>().ok());
-                    known_text = parsed.ok_or(Corrupt("invalid incarnation"))?.to_string();
-                    known = life;
-                }
-                bytes.extend_from_slice(known_text.as_bytes());
+                bytes.extend_from_slice(life.as_bytes());
                 bytes.push(b'.');
                 put_number(ring.cast_unsigned(), &mut bytes);
                 bytes.push(b'.');
                 put_number(number.cast_unsigned(), &mut bytes);
             }
+            present.push(!life.is_empty());
             ends.push(end_of(&bytes)?);
+            Ok::<(), BadTable>(())
+        };
+        match lives {
+            Stored::Codes(codes, dictionary) => {
+                let texts = some_texts_of(&dictionary)?;
+                let lives = self.known.lives.get_or_init(|| texts.iter().map(life_of).collect());
+                let mut done = Ok(());
+                self.rows.of(&codes, |code| {
+                    if done.is_ok() {
+                        done = add(&lives[code as usize]);
+                    }
+                });
+                done?;
+            }
+            Stored::Texts(pages) => {
+                // Most rows have the life of the row before.
+                let (mut known, mut life) = (Vec::new(), Some(String::new()));
+                self.each_text(&pages, |text| {
+                    if text != known {
+                        (known, life) = (text.to_vec(), life_of(text));
+                    }
+                    add(&life)
+                })?;
+            }
+            Stored::Numbers(_) => return Err(Corrupt("a text column holds numbers").into()),
         }
-        Ok(Values { data: ColumnData::Texts(ends, bytes), ..lives })
+        Ok(present.column(ColumnData::Texts(ends, bytes)))
     }
+}
+
+/// Returns the text of an incarnation as ids have it; empty of an empty one, none of one that cannot be read.
+fn life_of(text: &[u8]) -> Life {
+    if text.is_empty() {
+        return Some(String::new());
+    }
+    Some(std::str::from_utf8(text).ok()?.parse::<Incarnation>().ok()?.to_string())
 }
 
 /// Returns the end of the last text.

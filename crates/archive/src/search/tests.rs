@@ -13,10 +13,16 @@ use crate::{
         stored::{Stored, Tables},
         write_file,
     },
+    query::Field,
 };
 
 /// A file of 20 000 records, some of which are spoilt before it is written.
 fn damaged(dir: &Path) -> Contents {
+    damaged_files(dir, 1)
+}
+
+/// So many files that have one record after the other in turn.
+fn damaged_files(dir: &Path, files: usize) -> Contents {
     let record = |number: u64| {
         let text = match number {
             5 => "spoilt message".to_owned(),
@@ -50,7 +56,10 @@ fn damaged(dir: &Path) -> Contents {
         let written = write_file(&dir.join(&file), &rows, &places, "test", &mut || Ok(())).unwrap();
         Stored::new(dir, FileEntry::new(file, &written), &tables)
     };
-    Contents { segments: Vec::new(), files: Arc::new(rows.by_day().into_iter().enumerate().map(write).collect()) }
+    let places: Vec<u32> = rows.by_day().into_iter().flatten().collect();
+    let of_file = |number: usize| places.iter().skip(number).step_by(files).copied().collect();
+    let files = (0..files).map(|number| write((number, of_file(number)))).collect();
+    Contents { segments: Vec::new(), files: Arc::new(files) }
 }
 
 fn texts(table: ColumnTable) -> Vec<String> {
@@ -105,4 +114,24 @@ fn a_bad_row_costs_itself_alone_in_records_and_in_columns() {
     // Values that nobody wants to have cost nothing.
     let [_, columns] = both(&contents, &Query::default(), &["time", "process", "level", "id", "line"]);
     assert_eq!((columns.1, columns.2), (20_000, 0));
+}
+
+#[test]
+fn files_that_overlap_are_put_in_order_and_lose_what_records_lose() {
+    for files in [2, 3, 7, 40] {
+        let dir = tempfile::tempdir().unwrap();
+        let contents = damaged_files(dir.path(), files);
+        for newest_first in [false, true] {
+            for limit in [None, Some(1), Some(8_192), Some(8_193), Some(9_001), Some(19_995)] {
+                let query = Query { newest_first, limit, ..Query::default() };
+                let [records, columns] = both(&contents, &query, &[]);
+                assert_eq!(records.1, limit.unwrap_or(19_996).min(19_996), "{files} {query:?}");
+                assert!(records.0 == columns.0, "{files} {query:?}");
+                assert_eq!((records.1, records.2), (columns.1, columns.2), "{files} {query:?}");
+            }
+        }
+        let query = Query { fields: [(Field::Process, vec!["P1".to_owned()])].into(), ..Query::default() };
+        let [records, columns] = both(&contents, &query, &["message", "process", "time", "id"]);
+        assert!(records == columns && records.1 > 6_000, "{files}: {} and {}", records.1, columns.1);
+    }
 }
