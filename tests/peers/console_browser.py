@@ -271,6 +271,8 @@ def groups(place, console):
     expect(table.get_by_role("row")).to_have_count(3, timeout=30000)
     expect(table.get_by_role("row").nth(1)).to_contain_text("correlator reset")
     expect(table.get_by_role("row").nth(1).get_by_role("cell").first).to_have_text("3")
+    tops = table.get_by_role("row").nth(1).get_by_role("button").evaluate_all("(buttons) => buttons.map((one) => one.getBoundingClientRect().top)")
+    check("the buttons of a pattern are side by side", len(tops) == 2 and tops[0] == tops[1])
     console.axe("log with patterns")
     page.get_by_role("button", name="Only: subreflector at 17 mm").click()
     console.shows(2)
@@ -517,6 +519,7 @@ def site_view(place, browser, console):
     # A plot has a line from its second value on; the rate of a source from the third look on.
     for region in ["Hosts", "Sources of logs", "Spools"]:
         expect(page.get_by_role("region", name=region).locator(".spark polyline").first).to_be_attached(timeout=60000)
+    check("a row of spools has all columns", page.get_by_role("region", name="Spools").get_by_role("row").last.locator("th, td").evaluate_all("(cells) => cells.length === 5 && cells.every((cell) => cell.offsetWidth > 0)"))
     expect(page.get_by_role("region", name="Checks of the site")).to_contain_text("everything is", timeout=30000)
     expect(page.get_by_role("region", name="Who reads from whom").get_by_role("img")).to_have_attribute("aria-label", re.compile("[1-9][0-9]* writers"))
     expect(page.get_by_role("region", name="Processes").get_by_role("row", name=re.compile("^hub@")).first).to_be_visible()
