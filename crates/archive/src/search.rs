@@ -40,6 +40,8 @@ mod tests;
 
 /// Records returned at a time. Their units are read again, so a small number would read each unit often.
 const CHUNK: usize = 8192;
+/// Records behind those that are returned, whose units may be read with theirs.
+const AHEAD: usize = 4 * CHUNK;
 /// Units whose rows are read at once for an answer in columns.
 const UNITS_HELD: usize = 4;
 /// Records beyond the limit that a search remembers.
@@ -409,7 +411,7 @@ impl Search<'_> {
         let mut ready_from = self.pending.len() - count;
         ready_from = ready_from.max(self.pending.len().saturating_sub(usize::try_from(self.left()).unwrap_or(usize::MAX)));
         let ready: Vec<Match> = self.pending.drain(ready_from..).rev().collect();
-        for chunk in ready.chunks(CHUNK) {
+        for (number, chunk) in ready.chunks(CHUNK).enumerate() {
             match sink {
                 Sink::Records(sink) => {
                     for record in &mut self.fetch(chunk)? {
@@ -428,7 +430,8 @@ impl Search<'_> {
                     if stop.is_stopped() {
                         return Ok(false);
                     }
-                    let batches = self.fetch_columns(chunk, schema)?;
+                    let next = &ready[number * CHUNK + chunk.len()..];
+                    let batches = self.fetch_columns(chunk, &next[..next.len().min(AHEAD)], schema)?;
                     self.scanned.cursor = chunk.last().map(|last| last.place);
                     self.last = None;
                     self.scanned.found += batches.iter().map(|batch| batch.rows as u64).sum::<u64>();
@@ -517,12 +520,13 @@ impl Search<'_> {
     fn fetch_columns(
         &mut self,
         chunk: &[Match],
+        next: &[Match],
         schema: &[(&'static str, ColumnType)],
     ) -> Result<Vec<ColumnBatch>, ArchiveError> {
         let wanted = by_unit(self.units.len(), chunk);
         let goes_on = self.left() > chunk.len() as u64;
         let held = self.held.get_or_insert_with(|| Held::new(schema));
-        let plan = held.plan(&wanted, &self.units, goes_on);
+        let plan = held.plan(&wanted, next.iter().map(|found| found.unit), &self.units, goes_on);
         let (reader, units) = (&self.reader, &self.units);
         let read = on_threads(&plan, &mut self.buffers, |(Wanted { unit, places }, _), buffers| {
             units[*unit as usize].unit.fetch_columns(places, reader, schema, buffers)

@@ -10,6 +10,7 @@ use std::{
 
 use tampu_archive::{
     Archive, Arrival, Grouping, LocalArchive, Options, PatternsWanted, Stop,
+    columns::log_columns,
     query::{Field, Query},
 };
 use tampu_types::{Domain, Level, Time};
@@ -247,6 +248,11 @@ fn ask(archive: &LocalArchive, peer: &mut Option<Peer>) -> Outcome<()> {
         let ours = timed(|| Ok(archive.count(&query, &by, &Stop::default())?.rows.len() as u64))?;
         show(name, ours, peer, &sql)?;
     }
+    let schema = log_columns(&[])?;
+    let before = cpu();
+    let (took, rows) = timed(|| Ok(archive.columns(&base, &schema, &Stop::default(), &mut |_| true)?.found))?;
+    let each = (cpu() - before).as_secs_f64() * 1e6 / (RUNS as u64 * rows) as f64;
+    println!("{:44} {took:9.1} ms   ({rows}, CPU {each:.3} us a record)", "all records in columns");
     let wanted = PatternsWanted { limit: 200, bins: 40 };
     let ours = timed(|| Ok(archive.patterns(&base, &wanted, &Stop::default())?.known))?;
     let places = "SELECT level, file, line, routine, max_by(message, time), count(DISTINCT source_object) FROM log GROUP BY level, file, line, routine";

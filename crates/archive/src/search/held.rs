@@ -49,20 +49,48 @@ impl Held {
     }
 
     /// Returns what must be read for these rows: the rows of each unit that is not held, and whether it will be held.
-    /// Then the rows are all that match in it, each with its number among them.
-    pub(super) fn plan(&self, wanted: &[Wanted], units: &[Waiting], goes_on: bool) -> Vec<(Wanted, bool)> {
+    /// Then the rows are all that match in it, each with its number among them. Units of the rows that come next are
+    /// read with them, so that several threads have work.
+    pub(super) fn plan(
+        &self,
+        wanted: &[Wanted],
+        next: impl Iterator<Item = u32>,
+        units: &[Waiting],
+        goes_on: bool,
+    ) -> Vec<(Wanted, bool)> {
         let mut more = if goes_on && self.bytes < HELD { MORE } else { 0 };
-        let fresh = wanted.iter().filter(|wanted| !self.units.contains_key(&wanted.unit));
-        let plan = |wanted: &Wanted| {
-            let waiting = &units[wanted.unit as usize];
-            if more == 0 || waiting.rows.is_empty() || waiting.left <= wanted.places.len() {
-                return (wanted.clone(), false);
-            }
-            more -= 1;
-            let places = waiting.rows.iter().enumerate().map(|(number, row)| (0, *row, number)).collect();
-            (Wanted { unit: wanted.unit, places }, true)
+        let whole = |unit: u32| {
+            let rows = units[unit as usize].rows.iter().enumerate();
+            Wanted { unit, places: rows.map(|(number, row)| (0, *row, number)).collect() }
         };
-        fresh.map(plan).collect()
+        let mut known = vec![false; units.len()];
+        self.units.keys().for_each(|unit| known[*unit as usize] = true);
+        let mut plan = Vec::new();
+        for wanted in wanted {
+            let waiting = &units[wanted.unit as usize];
+            if std::mem::replace(&mut known[wanted.unit as usize], true) {
+                continue;
+            }
+            if more == 0 || waiting.rows.is_empty() || waiting.left <= wanted.places.len() {
+                plan.push((wanted.clone(), false));
+            } else {
+                more -= 1;
+                plan.push((whole(wanted.unit), true));
+            }
+        }
+        if plan.is_empty() {
+            return plan;
+        }
+        for unit in next {
+            if more == 0 {
+                break;
+            }
+            if !std::mem::replace(&mut known[unit as usize], true) && !units[unit as usize].rows.is_empty() {
+                more -= 1;
+                plan.push((whole(unit), true));
+            }
+        }
+        plan
     }
 
     /// Takes a unit that was read with all its matching rows.
