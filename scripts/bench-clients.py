@@ -24,7 +24,8 @@ import javas  # noqa: E402
 from hub import TAMPU, Place  # noqa: E402
 
 # As the measurement in Rust has it: a server waits for its client as long as it takes.
-QOS = '[[topic]]\ntopics = "event*/**"\nmax_wait_ms = 10000\nwait_period_ms = 10000\n'
+WAITS = "max_wait_ms = 10000\nwait_period_ms = 10000\n"
+QOS = "".join(f'[[topic]]\ntopics = "{topics}"\n{WAITS}' for topics in ("event/*", "event-own/**"))
 WAYS = {"rust": "rust", "c++": "rust", "java": "jeromq", "jeromq": None}
 
 
@@ -143,7 +144,8 @@ def main():
         pathlib.Path(qos).write_text(QOS, encoding="utf-8")
         # For the hub too: it writes what the gateway's clients publish.
         place.environment["TAMPU_QOS"] = qos
-        place.up()
+        # As that of `tampu perf event`: the history of events would be a second reader on the same cores. The gateway belongs to this role.
+        place.up("--roles", "node")
         bench = Bench(place, options.seconds, ways, options.library)
         if not options.json:
             print("| way | bytes | items/s, median | lowest, highest | missed, most | of its peer |\n|-|-|-|-|-|-|")

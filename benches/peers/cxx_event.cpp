@@ -32,7 +32,7 @@ void push(const Attribute<std::int32_t> &attribute, std::vector<std::int32_t> &e
         element = number;
     }
     const tampu_event_value value = {TAMPU_EVENT_LONG, TAMPU_EVENT_SPECTRUM, 0, 0, elements.data(), elements.size(), nullptr};
-    const tampu_event_reading reading = {&value, nullptr, TAMPU_EVENT_VALID, TAMPU_EVENT_CHANGE, 0};
+    const tampu_event_reading reading = {&value, nullptr, TAMPU_EVENT_VALID, TAMPU_EVENT_USER, 0};
     detail::checked(tampu_event_push_reading(attribute.get(), &reading, sizeof reading, nullptr, 0));
 }
 
@@ -79,6 +79,10 @@ int client() {
     bool is_connected = false, is_over = false;
     std::int32_t next = 0;
     std::int64_t received = 0, wrong = 0, missed = 0, first_ns = 0, last_ns = 0;
+    // As the measurement in Rust has it.
+    Options options;
+    options.kinds = TAMPU_EVENT_USER;
+    options.in_place = true;
     const auto subscription = client.subscribe({name}, [&](const Event &event) {
         missed += event.missed() == UINT64_MAX ? 0 : static_cast<std::int64_t>(event.missed());
         if (!event.has_value()) {
@@ -106,7 +110,7 @@ int client() {
         wrong += !whole;
         next = number + 1;
         ++received;
-    });
+    }, options);
     std::unique_lock<std::mutex> lock(mutex);
     ended.wait(lock, [&] { return is_over; });
     std::printf("{\"received\": %lld, \"wrong\": %lld, \"missed\": %lld, \"first_ns\": %lld, \"last_ns\": %lld}\n", static_cast<long long>(received),
