@@ -7,7 +7,8 @@
 //! ```
 //! Decision: the crates' threads only put events and due polls into queues. A thread of Python takes them, in batches,
 //! and calls the program. Rejected: calls from the crates' threads, which take the interpreter's lock for each event,
-//! and meet an interpreter that is about to end.
+//! and meet an interpreter that is about to end. With `in_place`, a worker waits until the thread of Python is done with a
+//! long value in its server's memory.
 //!
 //! | subject | module |
 //! |-|-|
@@ -15,9 +16,12 @@
 //! | servers, attributes, due polls | `server` |
 //! | clients and their subscriptions | `client` |
 //! | queues between the crates' threads and Python's | `inbox` |
+//! | values in their server's memory; waits until the program is done with one | `in_place`, `holds` |
 //! | one event | `received` |
 
 pub mod client;
+pub mod holds;
+pub mod in_place;
 pub mod inbox;
 pub mod received;
 pub mod server;

@@ -424,6 +424,127 @@ def test_a_view_of_an_event_stays_as_it_was_and_ends_with_its_block(place):
                 view.array
 
 
+def images(server, name):
+    """A call that pushes an image of 256 KiB whose elements are all this number."""
+    attribute = server.declare(name, "uint16", "image", max_x=512, max_y=256)
+
+    def push(number, flush=False):
+        attribute.push(numpy.full((256, 512), number, dtype=numpy.uint16), kinds="user")
+        assert not flush or attribute.flush(30)
+
+    return push
+
+
+def test_a_view_in_place_is_the_server_s_memory_until_its_block_ends(place):
+    with event.Server("py/placed") as server, event.Client("py/reader") as client:
+        push = images(server, "t/placed/py/image")
+        push(0)
+        with client.subscribe("t/placed/py/image", kinds="user", in_place=True) as events:
+            assert events.next(30).reason == "first"
+            for number in range(1, 4):
+                push(number)
+            for number in range(1, 4):
+                one = events.next(30)
+                assert (one.number, one.reason, one.quality, one.missed) == (number + 1, "update", "valid", None)
+                with one.view() as view:
+                    assert view.array.shape == (256, 512) and not view.array.flags.writeable
+                    assert (view.array.min(), view.array.max(), view.valid) == (number, number, True)
+                    kept = view.array
+                    assert events.take(0.0) == [], "the next one comes after the block"
+                assert view.valid
+                with pytest.raises(tampu.TampuError, match="view has ended"):
+                    view.array
+            copy = one.value
+            assert copy.flags.owndata and copy.max() == 3
+    # The memory of a closed server stays mapped as long as an array leads there.
+    assert kept.shape == (256, 512) and kept.max() >= 0
+
+
+def test_a_server_that_does_not_wait_is_told_of_by_the_view(place, tmp_path):
+    qos = tmp_path / "qos.toml"
+    qos.write_text('[[topic]]\ntopics = "event-own/**"\nmax_wait_ms = 0\npool = 1048576\n', encoding="utf-8")
+    program = place.python(
+        """
+import os, sys
+os.environ["TAMPU_QOS"] = sys.argv[1]
+import numpy
+import tampu.event
+server = tampu.event.Server("py/hasty")
+image = server.declare("t/hasty/py/image", "uint16", "image", max_x=512, max_y=256)
+for line in sys.stdin:
+    for number in line.split():
+        image.push(numpy.full((256, 512), int(number), dtype=numpy.uint16), kinds="user")
+    print("pushed", flush=True)
+""",
+        str(qos),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+    def push(numbers):
+        program.stdin.write(" ".join(map(str, numbers)) + "\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == "pushed\n"
+
+    push(range(20))
+    with event.Client("py/late") as client:
+        with client.subscribe("t/hasty/py/image", kinds="user", in_place=True) as events:
+            assert events.next(30).number == 20
+            push([20])
+            one = events.next(30)
+            with one.view() as view:
+                assert view.array.max() == 20 and view.valid
+                push(range(21, 41))
+                assert not view.valid
+            assert not view.valid
+            with pytest.raises(tampu.TampuError, match="used the memory"):
+                one.value
+            numbers = []
+            while 41 not in numbers:
+                one = events.next(30)
+                assert one is not None, numbers
+                numbers.append(one.number)
+    program.stdin.close()
+    program.wait()
+
+
+def test_a_subscription_that_waits_for_its_program_ends_all_the_same(place):
+    with event.Server("py/holding") as server:
+        push = images(server, "t/holding/py/image")
+        push(0)
+        for ends in ("subscription", "client", "names"):
+            client = event.Client("py/held")
+            events = client.subscribe("t/holding/py/image", kinds="user", in_place=True, bound=1)
+            assert events.next(30).value.max() == 0
+            push(1)
+            held = events.next(30)
+            push(0)
+            if ends == "subscription":
+                events.close()
+                assert events.next(0) is None
+            if ends == "names":
+                del events
+            client.close()
+            assert held.number > 1
+
+
+def test_a_queue_of_long_events_is_bounded_in_bytes(place):
+    with event.Server("py/wide") as server, event.Client("py/narrow") as client:
+        push = images(server, "t/wide/py/image")
+        push(0)
+        with client.subscribe("t/wide/py/image", kinds="user") as events:
+            assert events.next(30).reason == "first"
+            for number in range(1, 1200):
+                push(number % 100, flush=number % 20 == 0)
+            peers.until("all came", lambda: events.stats()["delivered"] >= 1200)
+            taken = events.take()
+            dropped = events.stats()["dropped"]
+            assert 1000 < len(taken) < 1100 and len(taken) + dropped == 1199
+            assert taken[0].missed == (2, 2 + dropped)
+            push(7)
+            assert (events.next(30).number, events.stats()["dropped"]) == (1201, dropped)
+
+
 def state_of(process):
     """What the kernel says of the first thread of a process: R runs, S waits."""
     with open(f"/proc/{process}/stat") as stat:

@@ -81,11 +81,11 @@ pub use links::Forgeries;
 pub use participant::{Acquaintances, Participant, SourceInfo, StateOf};
 pub use qos::{Ack, Grade, History, Hold, Qos, ReaderQos};
 pub use reader::{
-    Alarm, BatchEvent, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo,
-    WholeBatch,
+    Alarm, BatchEvent, Event, Gap, LentBytes, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState,
+    StreamInfo, WholeBatch,
 };
 pub use shared::Wake;
-pub use tampu_shm::{Overwritten, lost_pages, survive_truncation};
+pub use tampu_shm::{LoanMemory, Overwritten, lost_pages, survive_truncation};
 pub use topic_settings::{QosPatch, QosTable, Subject};
 pub use wire::state::{FollowerReport, ParticipantState, ReaderReport, WriterReport};
 pub use writer::{Loan, ReaderState, ReaderStatus, Receipt, TypeTag, Writer, WriterStats, Written};

@@ -27,7 +27,7 @@ use self::{
     stream_state::StreamState,
 };
 pub use self::{
-    event::{BatchEvent, Event, Gap, Payload, Sample, SourceChange, SourceState, WholeBatch},
+    event::{BatchEvent, Event, Gap, LentBytes, Payload, Sample, SourceChange, SourceState, WholeBatch},
     loss::LossReason,
     stream_state::StreamInfo,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tampu_bus::QosPatch;
+use tampu_bus::{LentBytes, QosPatch};
 use tampu_event::{
     criteria::Reading,
     server::{Attribute, PushError},
@@ -68,8 +68,11 @@ fn long_values_are_seen_in_place_and_what_was_taken_back_meanwhile_is_told() {
             let slice = numbers.as_slice().unwrap();
             assert!(event.number == 3 || slice.iter().all(|&number| number == event.number as i32));
             keep_places.lock().unwrap().push(slice.as_ptr() as usize);
+            let lent = event.lent().filter(|lent| lent.is_whole());
+            assert_eq!(lent.and_then(LentBytes::place), Some((event.bytes().as_ptr(), event.bytes().len())));
             if event.number == 3 {
                 (4..9).for_each(|value| publish(&overtaken, value));
+                assert!(event.lent().is_some_and(|lent| !lent.is_whole()));
             }
         }
     });
@@ -93,6 +96,45 @@ fn long_values_are_seen_in_place_and_what_was_taken_back_meanwhile_is_told() {
     assert_eq!(told, [4, 5, 6, 7, 8], "{seen:?}");
     let places = places.lock().unwrap();
     assert_eq!(places[1] - places[0], places[2] - places[1], "one behind the other in the server's memory: {places:?}");
+}
+
+#[test]
+fn a_long_value_that_lies_in_lent_memory_is_the_first_value_of_later_subscribers() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "camera"), scene.subscriber("a", "panel"));
+    let mut config = AttributeConfig::new("lab/camera/1/image".parse().unwrap(), DataType::UShort, Format::Image);
+    (config.max_x, config.max_y) = (512, 512);
+    let image = server.server.declare(config).unwrap();
+    let push = |value: u16| {
+        let pixels = vec![value; 512 * 512];
+        image.push_as(Kinds::USER, &Reading::of(Value::image(&pixels, 512, 512)), None).unwrap();
+    };
+    let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+    let subscribe = |nth: usize| {
+        let keep = seen.clone();
+        client.client.subscribe(wish(&["lab/camera/1/image"]).kinds(Kinds::USER).alone(), move |event| {
+            let value = event.reading.and_then(|reading| reading.value);
+            let Some(ValueView::UShort(pixels)) = value else { panic!("{event:?}") };
+            let first = pixels.get(0).unwrap();
+            assert!(pixels.len() == 512 * 512 && pixels.iter().all(|pixel| pixel == first));
+            keep.lock().unwrap().push((nth, event.reason, event.number, first));
+        })
+    };
+    (1..100).for_each(push);
+    // By then nobody takes a subscription for older than the attribute.
+    scene.pass(100 * MS, &[&server], &[&client]);
+    let mut subscriptions = Vec::new();
+    for nth in 0..3 {
+        // The answer to the one before lies in lent memory, too.
+        subscriptions.push(subscribe(nth));
+        scene.pass(100 * MS, &[&server], &[&client]);
+        assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [(nth, Reason::First, 99, 99)]);
+    }
+    push(100);
+    scene.pass(100 * MS, &[&server], &[&client]);
+    let mut came = std::mem::take(&mut *seen.lock().unwrap());
+    came.sort_by_key(|came| came.0);
+    assert_eq!(came, [0, 1, 2].map(|nth| (nth, Reason::Update, 100, 100)));
 }
 
 #[test]

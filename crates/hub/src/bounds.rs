@@ -56,7 +56,7 @@ impl Area {
             Area::Logbook => "Logbook",
             Area::Hub => "Inputs, routes, metrics, Tango",
             Area::Gateway => "Gateway",
-            Area::Clients => "Programs in Java and TypeScript",
+            Area::Clients => "Programs in Java, Python and TypeScript",
         }
     }
 

@@ -50,7 +50,7 @@ mod words;
 pub use fault::{lost_pages, survive_truncation};
 pub use file::{create_reserved, create_sealed, create_unnamed, is_shrink_sealed};
 pub use futex::{futex_wait, futex_wait_any, futex_wake};
-pub use loans::{LOAN_ALIGNMENT, LOANS_AT, Lease, LoanRing, LoanRoom};
+pub use loans::{LOAN_ALIGNMENT, LOANS_AT, Lease, LoanMemory, LoanRing, LoanRoom};
 pub use mapping::Mapping;
 pub use mirrored::MirroredRing;
 pub use ring::{Overwritten, RingMemory, RingView};

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 
-use crate::ring::RingMemory;
+use crate::ring::{Overwritten, RingMemory};
 
 /// Loans begin at multiples of this, in bytes: a cache line, so that no two share one, and more than any encoding needs.
 pub const LOAN_ALIGNMENT: usize = 64;
@@ -72,7 +72,34 @@ pub struct Lease {
     pub length: usize,
 }
 
+/// A loan's memory, for its owner to read again.
+#[derive(Clone)]
+pub struct LoanMemory {
+    memory: Arc<RingMemory>,
+    position: u64,
+    offset: usize,
+    length: usize,
+}
+
+impl LoanMemory {
+    /// Copies the loan to the end of `out`. Fails, and leaves `out`, if the ring has taken its memory back.
+    pub fn copy_to(&self, out: &mut Vec<u8>) -> Result<(), Overwritten> {
+        let before = out.len();
+        let copied = self.memory.with(self.position, self.offset, self.length, |bytes| out.extend_from_slice(bytes));
+        if copied.is_err() {
+            out.truncate(before);
+        }
+        copied
+    }
+}
+
 impl Lease {
+    /// Returns its memory, to read it later.
+    pub fn memory(&self) -> LoanMemory {
+        let Lease { memory, position, offset, length } = self;
+        LoanMemory { memory: memory.clone(), position: *position, offset: *offset, length: *length }
+    }
+
     /// The bytes as filled so far.
     pub fn view(&self) -> &[u8] {
         // SAFETY: as below; `self` is borrowed shared, so no exclusive slice of these bytes lives meanwhile.
@@ -207,6 +234,13 @@ mod tests {
         assert_eq!(ring.room(1000), LoanRoom::Free(3008));
         ring.take_back(3008);
         assert_eq!(ring.room(2000), LoanRoom::Free(0));
+        let mut lease = ring.lend(0, 3);
+        lease.bytes().copy_from_slice(b"abc");
+        ring.settle(lease.position);
+        let (memory, mut copy) = (lease.memory(), b"0".to_vec());
+        assert_eq!((memory.copy_to(&mut copy), &*copy), (Ok(()), &b"0abc"[..]));
+        ring.take_back(ring.lent_to());
+        assert_eq!((memory.copy_to(&mut copy), &*copy), (Err(Overwritten), &b"0abc"[..]));
         let path = ring.path.clone();
         drop(ring);
         assert!(!path.exists());

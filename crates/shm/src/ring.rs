@@ -60,6 +60,23 @@ impl RingMapping {
     fn size(&self) -> usize {
         self.memory.len() - self.front
     }
+
+    /// Uses the bytes at `offset`, as [`RingView::with`] does.
+    #[inline]
+    fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
+        if self.valid_from().load(Ordering::Acquire) > position {
+            return Err(Overwritten);
+        }
+        let at = self.front.checked_add(offset).ok_or(Overwritten)?;
+        let result = self.memory.with(at, length, used).ok_or(Overwritten)?;
+        fence(Ordering::SeqCst);
+        if self.is_valid(position) { Ok(result) } else { Err(Overwritten) }
+    }
+
+    #[inline]
+    fn is_valid(&self, position: u64) -> bool {
+        self.valid_from().load(Ordering::Relaxed) <= position && !self.memory.is_lost()
+    }
 }
 
 /// The writer's side of a ring file.
@@ -110,6 +127,13 @@ impl RingMemory {
         let Some(place) = (unsafe { self.lease(offset, bytes.len()) }) else { return false };
         place.copy_from_slice(bytes);
         !self.is_lost()
+    }
+
+    /// Uses bytes that were placed at `position`, as [`RingView::with`] does: this process may take them back and write there
+    /// meanwhile, in another thread.
+    #[inline]
+    pub fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
+        self.mapping.with(position, offset, length, used)
     }
 
     /// The bytes of a lease; `None` where they would run over the end of the ring.
@@ -171,14 +195,20 @@ impl RingView {
     /// meanwhile, or if the ring is lost.
     #[inline]
     pub fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
-        if self.mapping.valid_from().load(Ordering::Acquire) > position {
-            return Err(Overwritten);
-        }
-        let at = self.mapping.front.checked_add(offset).ok_or(Overwritten)?;
-        let result = self.mapping.memory.with(at, length, used).ok_or(Overwritten)?;
-        fence(Ordering::SeqCst);
-        let is_valid = self.mapping.valid_from().load(Ordering::Relaxed) <= position && !self.is_lost();
-        if is_valid { Ok(result) } else { Err(Overwritten) }
+        self.mapping.with(position, offset, length, used)
+    }
+
+    /// Reports if the writer has not taken back what it placed at `position`.
+    #[inline]
+    pub fn is_valid(&self, position: u64) -> bool {
+        self.mapping.is_valid(position)
+    }
+
+    /// Address of the bytes at `offset`, for code outside Rust. They stay mapped as long as the view. Their writer may change
+    /// them, so the reader checks [`RingView::is_valid`] after a fence.
+    pub fn address(&self, offset: usize, length: usize) -> Option<*const u8> {
+        let at = self.mapping.front.checked_add(offset)?;
+        Some(self.mapping.memory.address(at, length)?.as_ptr())
     }
 }
 
@@ -195,7 +225,11 @@ mod tests {
         unsafe { ring.lease(64, 4) }.unwrap().copy_from_slice(b"abcd");
         let view = RingView::open(&path, 4096).unwrap();
         assert_eq!(view.with(64, 64, 4, <[u8]>::to_vec), Ok(b"abcd".to_vec()));
+        let place = view.address(64, 4).unwrap();
+        assert!(view.with(64, 64, 4, |bytes| bytes.as_ptr() == place).unwrap() && view.is_valid(64));
         assert_eq!(view.with(64, 64, 4, |_| ring.take_back(128)), Err(Overwritten));
+        assert!(!view.is_valid(64) && view.is_valid(128));
+        assert_eq!(view.address(8190, 4), None, "runs over the end");
         assert_eq!(view.with(64, 64, 4, |_| ()), Err(Overwritten));
         assert_eq!(view.with(128, 8190, 4, |_| ()), Err(Overwritten), "runs over the end");
     }

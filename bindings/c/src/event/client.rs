@@ -1,11 +1,7 @@
 //! A client, and subscriptions with callbacks.
 
-use std::{
-    ffi::{c_char, c_void},
-    sync::Arc,
-};
+use std::ffi::{c_char, c_void};
 
-use parking_lot::Mutex;
 use tampu_event::{
     Client, Kinds,
     client::{ClientSettings, SubscribeOptions, Subscription, SubscriptionStats},
@@ -140,11 +136,9 @@ struct Call {
 // SAFETY: by the header the caller promises that the context may be used in another thread, by one call at a time.
 unsafe impl Send for Call {}
 
-/// Subscription behind a `tampu_event_subscription *`. While `call` is locked, the callback runs; when it is empty, it never
-/// runs again.
+/// Subscription behind a `tampu_event_subscription *`.
 pub struct SubscriptionHandle {
     subscription: Subscription,
-    call: Arc<Mutex<Option<Call>>>,
 }
 
 /// Subscribes with a callback.
@@ -166,19 +160,15 @@ pub unsafe extern "C" fn tampu_event_subscribe(
         // SAFETY: by the caller.
         let (client, options) = unsafe { (client(handle)?, options(patterns, count, given_options, size)?) };
         let call = Call { event: event.ok_or(Failure::Null("the callback"))?, context };
-        let call = Arc::new(Mutex::new(Some(call)));
-        let (of, mut teller) = (call.clone(), OnlyHere(Teller::default()));
+        let mut teller = OnlyHere(Teller::default());
         let subscription = client.subscribe(options, move |event| {
-            let call = of.lock();
-            // The whole value is captured: its member alone could not be sent.
-            let OnlyHere(teller) = &mut teller;
-            if let Some(Call { event: function, context }) = &*call {
-                let told = teller.tell(event);
-                // SAFETY: by the caller of `tampu_event_subscribe`; closing waits for the lock.
-                inside(|| unsafe { function(*context, &told) });
-            }
+            // The whole values are captured: their members alone could not be sent.
+            let (OnlyHere(teller), Call { event: function, context }) = (&mut teller, &call);
+            let told = teller.tell(event);
+            // SAFETY: by the caller of `tampu_event_subscribe`; closing waits for a running call.
+            inside(|| unsafe { function(*context, &told) });
         });
-        Ok(Box::into_raw(Box::new(SubscriptionHandle { subscription, call })))
+        Ok(Box::into_raw(Box::new(SubscriptionHandle { subscription })))
     })
 }
 
@@ -203,9 +193,8 @@ pub unsafe extern "C" fn tampu_event_unsubscribe(handle: *mut SubscriptionHandle
             return Err(Failure::InCallback);
         }
         // SAFETY: the pointer is from `tampu_event_subscribe`, and this is the caller's last use.
-        let SubscriptionHandle { subscription, call } = *unsafe { Box::from_raw(handle) };
-        drop(subscription);
-        *call.lock() = None;
+        let SubscriptionHandle { subscription } = *unsafe { Box::from_raw(handle) };
+        subscription.end();
         Ok(0)
     })
 }

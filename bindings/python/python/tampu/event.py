@@ -427,10 +427,21 @@ class Client:
         self._native = EventClient(source, domain=domain)
 
     def subscribe(
-        self, *attributes: str, kinds: str = "change", first: bool = True, reliable: bool = True, bound: int = 100_000
+        self,
+        *attributes: str,
+        kinds: str = "change",
+        first: bool = True,
+        reliable: bool = True,
+        bound: int = 100_000,
+        in_place: bool = False,
     ) -> Subscription:
-        """Follows attributes by names and patterns such as ``*/vacuum/*/pressure``. The current value comes first."""
-        return Subscription(self._native.stream(list(attributes), kinds, first, reliable, bound))
+        """Follows attributes by names and patterns such as ``*/vacuum/*/pressure``. The current value comes first.
+
+        With ``in_place``, ``event.view()`` gives long arrays of a server on this host in the server's own memory, without
+        a copy. The next event of the server comes after the end of the block, and a full queue drops nothing: the server
+        waits, up to its limit. ``view.valid`` is false if the server has used the memory again before.
+        """
+        return Subscription(self._native.stream(list(attributes), kinds, first, reliable, bound, in_place))
 
     def batches(
         self, *attributes: str, kinds: str = "change", first: bool = True, reliable: bool = True, bound: int = 4_000_000

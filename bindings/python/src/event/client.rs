@@ -1,8 +1,8 @@
 //! Clients and their subscriptions.
 
 use std::{
-    collections::HashMap,
-    sync::Arc,
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -13,12 +13,13 @@ use pyo3::{
 };
 use tampu_event::{
     Client, Kinds,
-    client::{ClientSettings, LatestValues, SubscribeOptions, Subscription, Update},
+    client::{ClientSettings, LatestValues, SubscribeOptions, Subscription},
 };
 use tampu_types::event::{AttributeName, AttributePattern, EventKind};
 
 use crate::{
     event::{
+        in_place::{self, Arrived},
         inbox::{Inbox, Queued},
         join,
         received::ReceivedEvent,
@@ -35,6 +36,8 @@ pub struct EventClient {
     client: Mutex<Option<Arc<Client>>>,
     /// True once all declarations are read. Held while they arrive.
     knows_all: Mutex<bool>,
+    /// Queues whose stream workers may wait for the program.
+    held_by: Mutex<Vec<Weak<Inbox<Arrived>>>>,
 }
 
 /// Longest wait for the first declarations, and the pause between two that ends it.
@@ -63,6 +66,17 @@ impl EventClient {
     fn client(&self) -> PyResult<Arc<Client>> {
         self.client.lock().clone().ok_or_else(|| raised("the client is closed"))
     }
+
+    /// Ends the waits of stream workers for the program: the client's end waits for them.
+    fn let_go(&self) {
+        self.held_by.lock().drain(..).filter_map(|inbox| inbox.upgrade()).for_each(|inbox| inbox.let_go());
+    }
+}
+
+impl Drop for EventClient {
+    fn drop(&mut self) {
+        self.let_go();
+    }
 }
 
 #[pymethods]
@@ -72,15 +86,33 @@ impl EventClient {
     fn open(py: Python<'_>, source: &str, domain: Option<&str>) -> PyResult<EventClient> {
         let participant = join(py, source, domain)?;
         let client = py.detach(|| Client::start(participant, ClientSettings::default())).map_err(raised)?;
-        Ok(EventClient { client: Mutex::new(Some(Arc::new(client))), knows_all: Mutex::new(false) })
+        Ok(EventClient { client: Mutex::new(Some(Arc::new(client))), knows_all: Mutex::new(false), held_by: Mutex::default() })
     }
 
     /// Subscribes with a queue of events.
-    fn stream(&self, patterns: Vec<String>, kinds: &str, first: bool, reliable: bool, bound: usize) -> PyResult<EventStream> {
+    fn stream(
+        &self,
+        patterns: Vec<String>,
+        kinds: &str,
+        first: bool,
+        reliable: bool,
+        bound: usize,
+        in_place: bool,
+    ) -> PyResult<EventStream> {
         let options = options(&patterns, kinds, first, reliable)?;
         let inbox = Arc::new(Inbox::bounded(bound).map_err(raised)?);
         let into = inbox.clone();
-        let subscription = self.client()?.subscribe(options, move |event| into.put(event.to_update()));
+        let client = self.client()?;
+        let subscription = if in_place {
+            let mut held_by = self.held_by.lock();
+            held_by.retain(|inbox| inbox.strong_count() > 0);
+            held_by.push(Arc::downgrade(&inbox));
+            drop(held_by);
+            // Its workers wait for the program, so they are its own.
+            client.subscribe(options.in_place().alone(), move |event| in_place::put(event, &into))
+        } else {
+            client.subscribe(options, move |event| into.put(Arrived::copy_of(event)))
+        };
         Ok(EventStream { inbox, subscription: Mutex::new(Some(subscription)) })
     }
 
@@ -129,6 +161,7 @@ impl EventClient {
     /// Ends the client and its subscriptions.
     fn close(&self, py: Python<'_>) {
         let client = self.client.lock().take();
+        self.let_go();
         py.detach(|| drop(client));
     }
 }
@@ -149,12 +182,29 @@ fn wait_for_declarations(client: &Client) {
 /// Subscription with a queue of events.
 #[pyclass(frozen, module = "tampu._native")]
 pub struct EventStream {
-    inbox: Arc<Inbox<Update>>,
+    inbox: Arc<Inbox<Arrived>>,
     subscription: Mutex<Option<Subscription>>,
 }
 
-fn events(py: Python<'_>, updates: impl IntoIterator<Item = Update>) -> PyResult<Bound<'_, PyList>> {
-    let events: Vec<_> = updates.into_iter().map(|update| Py::new(py, ReceivedEvent::of(update))).collect::<PyResult<_>>()?;
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.inbox.let_go();
+    }
+}
+
+impl EventStream {
+    /// Takes events. Those that were taken before are released, where no block uses their server's memory.
+    fn arrived(&self, take: impl FnOnce() -> PyResult<Option<VecDeque<Arrived>>>) -> PyResult<Option<VecDeque<Arrived>>> {
+        let holds = self.inbox.holds();
+        holds.release_unused();
+        let taken = take()?;
+        holds.note_taken(taken.iter().flatten().filter_map(|event| event.held.as_ref()));
+        Ok(taken)
+    }
+}
+
+fn events(py: Python<'_>, arrived: impl IntoIterator<Item = Arrived>) -> PyResult<Bound<'_, PyList>> {
+    let events: Vec<_> = arrived.into_iter().map(|event| Py::new(py, ReceivedEvent::of(event))).collect::<PyResult<_>>()?;
     PyList::new(py, events)
 }
 
@@ -163,21 +213,22 @@ impl EventStream {
     /// Takes events that are there; None at the end. If there are none, `fileno` becomes readable with the next one.
     #[pyo3(signature = (most = AT_ONCE))]
     fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Option<Bound<'py, PyList>>> {
-        self.inbox.take_or_arm(most).map(|taken| events(py, taken)).transpose()
+        self.arrived(|| Ok(self.inbox.take_or_arm(most)))?.map(|taken| events(py, taken)).transpose()
     }
 
     /// Waits for events, at most `timeout` seconds; None at the end.
     #[pyo3(signature = (timeout = None, most = AT_ONCE))]
     fn wait<'py>(&self, py: Python<'py>, timeout: Option<f64>, most: usize) -> PyResult<Option<Bound<'py, PyList>>> {
-        self.inbox.wait(py, most, timeout.map(seconds))?.map(|taken| events(py, taken)).transpose()
+        let timeout = timeout.map(seconds);
+        self.arrived(|| self.inbox.wait(py, most, timeout))?.map(|taken| events(py, taken)).transpose()
     }
 
     /// Calls `callback` with each event that is there, at most `most`; returns their number, or None at the end.
     fn call(&self, py: Python<'_>, callback: &Bound<'_, PyAny>, most: usize) -> PyResult<Option<usize>> {
-        let Some(taken) = self.inbox.take_or_arm(most) else { return Ok(None) };
+        let Some(taken) = self.arrived(|| Ok(self.inbox.take_or_arm(most)))? else { return Ok(None) };
         let count = taken.len();
-        for update in taken {
-            callback.call1((Py::new(py, ReceivedEvent::of(update))?,))?;
+        for event in taken {
+            callback.call1((Py::new(py, ReceivedEvent::of(event))?,))?;
         }
         Ok(Some(count))
     }
@@ -189,12 +240,12 @@ impl EventStream {
         let mut count = 0;
         loop {
             let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
-            let Some(taken) = self.inbox.wait(py, AT_ONCE, left)? else { return Ok(count) };
+            let Some(taken) = self.arrived(|| self.inbox.wait(py, AT_ONCE, left))? else { return Ok(count) };
             if taken.is_empty() {
                 return Ok(count);
             }
-            for update in taken {
-                callback.call1((Py::new(py, ReceivedEvent::of(update))?,))?;
+            for event in taken {
+                callback.call1((Py::new(py, ReceivedEvent::of(event))?,))?;
                 count += 1;
             }
             if left.is_some_and(|left| left.is_zero()) {
@@ -304,13 +355,13 @@ impl LatestEvents {
     /// Returns the latest event of an attribute, or None.
     fn get(&self, name: &str) -> PyResult<Option<ReceivedEvent>> {
         let name = AttributeName::new(name).map_err(raised)?;
-        Ok(self.values.lock().as_ref().and_then(|values| values.get(&name)).map(ReceivedEvent::of))
+        Ok(self.values.lock().as_ref().and_then(|values| values.get(&name)).map(ReceivedEvent::of_copy))
     }
 
     /// Returns the latest events of the attributes that changed since the last call.
     fn changed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let changed = self.values.lock().as_ref().map(LatestValues::changed).unwrap_or_default();
-        events(py, changed)
+        events(py, changed.into_iter().map(|update| Arrived { update, held: None }))
     }
 
     fn close(&self, py: Python<'_>) {

@@ -2,17 +2,34 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
-use tampu_event::client::{DroppedEvents, Update};
+use tampu_event::client::DroppedEvents;
 
-use crate::bell::{Bell, SIGNALS};
+use crate::{
+    bell::{Bell, SIGNALS},
+    event::holds::Holds,
+};
+
+/// Most bytes of events in one queue: a subscription's bound counts events, and images are long.
+const MOST_BYTES: usize = 256 << 20;
 
 /// Item of an inbox. One that is dropped may have the next one report it.
 pub trait Queued {
+    /// Bytes that the item holds beside its own.
+    fn size(&self) -> usize {
+        0
+    }
+
+    /// Returns whether a worker waits for the program's use of the item, which is in its server's memory.
+    fn is_held(&self) -> bool {
+        false
+    }
+
     /// Notes that this item was dropped.
     fn dropped(&self, _events: &mut DroppedEvents) {}
 
@@ -20,32 +37,28 @@ pub trait Queued {
     fn report(&mut self, _events: &mut DroppedEvents) {}
 }
 
-impl Queued for Update {
-    fn dropped(&self, events: &mut DroppedEvents) {
-        events.note(self);
-    }
-
-    fn report(&mut self, events: &mut DroppedEvents) {
-        events.report(self);
-    }
-}
-
 /// Number of a read that is due.
 impl Queued for u64 {}
 
 struct Waiting<T> {
     items: VecDeque<T>,
+    /// Bytes that the items hold.
+    bytes: usize,
     events: DroppedEvents,
     dropped: u64,
     closed: bool,
     /// The reader has found the queue empty and waits for the bell.
     armed: bool,
+    /// Nobody waits for room any more: items for which there is none are dropped.
+    let_go: bool,
 }
 
 /// Queue that drops its oldest items when it is full, and counts them.
 pub struct Inbox<T> {
     waiting: Mutex<Waiting<T>>,
     filled: Condvar,
+    emptied: Condvar,
+    holds: Arc<Holds>,
     bound: usize,
     bell: Bell,
 }
@@ -53,22 +66,74 @@ pub struct Inbox<T> {
 impl<T: Queued> Inbox<T> {
     /// Makes a queue of at most `bound` items.
     pub fn bounded(bound: usize) -> std::io::Result<Inbox<T>> {
-        let waiting =
-            Waiting { items: VecDeque::new(), events: DroppedEvents::default(), dropped: 0, closed: false, armed: false };
-        Ok(Inbox { waiting: Mutex::new(waiting), filled: Condvar::new(), bound: bound.max(1), bell: Bell::new()? })
+        let waiting = Waiting {
+            items: VecDeque::new(),
+            bytes: 0,
+            events: DroppedEvents::default(),
+            dropped: 0,
+            closed: false,
+            armed: false,
+            let_go: false,
+        };
+        Ok(Inbox {
+            waiting: Mutex::new(waiting),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+            holds: Arc::default(),
+            bound: bound.max(1),
+            bell: Bell::new()?,
+        })
     }
 
     /// Adds an item. Never waits.
     pub fn put(&self, item: T) {
-        let mut waiting = self.waiting.lock();
-        if waiting.items.len() >= self.bound {
-            if let Some(oldest) = waiting.items.pop_front() {
-                oldest.dropped(&mut waiting.events);
-            }
+        self.add(&mut self.waiting.lock(), item);
+    }
+
+    fn add(&self, waiting: &mut Waiting<T>, item: T) {
+        if waiting.let_go && item.is_held() {
+            return;
+        }
+        while !self.has_room(waiting, &item)
+            && let Some(oldest) = waiting.items.pop_front()
+        {
+            waiting.bytes -= oldest.size();
+            oldest.dropped(&mut waiting.events);
             waiting.dropped += 1;
         }
+        waiting.bytes += item.size();
         waiting.items.push_back(item);
-        self.wake(&mut waiting);
+        self.wake(waiting);
+    }
+
+    /// Returns whether the queue takes an item without dropping one. A queue takes one item of any length.
+    fn has_room(&self, waiting: &Waiting<T>, item: &T) -> bool {
+        let fits = waiting.bytes + item.size() <= MOST_BYTES || waiting.items.is_empty();
+        waiting.items.len() < self.bound && fits
+    }
+
+    /// Adds an item once there is room.
+    pub fn put_waiting(&self, item: T) {
+        let mut waiting = self.waiting.lock();
+        while !self.has_room(&waiting, &item) && !waiting.let_go {
+            self.emptied.wait(&mut waiting);
+        }
+        self.add(&mut waiting, item);
+    }
+
+    /// Ends the waits for room in the queue, and for the program's use of an item. The queue has no such items any more.
+    pub fn let_go(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.let_go = true;
+        waiting.items.retain(|item| !item.is_held());
+        drop(waiting);
+        self.emptied.notify_all();
+        self.holds.end();
+    }
+
+    /// Returns the waits for the program's use of items.
+    pub fn holds(&self) -> &Arc<Holds> {
+        &self.holds
     }
 
     fn wake(&self, waiting: &mut Waiting<T>) {
@@ -80,6 +145,7 @@ impl<T: Queued> Inbox<T> {
 
     /// Ends the queue: readers get what is in it, and then the end.
     pub fn close(&self) {
+        self.let_go();
         let mut waiting = self.waiting.lock();
         waiting.closed = true;
         self.wake(&mut waiting);
@@ -95,7 +161,9 @@ impl<T: Queued> Inbox<T> {
             true => std::mem::take(&mut waiting.items),
             false => waiting.items.drain(..most).collect(),
         };
+        waiting.bytes -= taken.iter().map(T::size).sum::<usize>();
         taken.iter_mut().for_each(|item| item.report(&mut waiting.events));
+        self.emptied.notify_all();
         Some(taken)
     }
 

@@ -15,7 +15,11 @@ use tampu_event::client::Update;
 use tampu_types::event::{EventView, Missed, Quality};
 
 use crate::{
-    event::value::{layout, objects},
+    event::{
+        holds::HeldValue,
+        in_place::Arrived,
+        value::{layout, objects},
+    },
     failure::raised,
 };
 
@@ -23,13 +27,20 @@ use crate::{
 #[pyclass(frozen, name = "Event", module = "tampu._native")]
 pub struct ReceivedEvent {
     update: Arc<Update>,
+    /// The reading, if it is in its server's memory.
+    held: Option<Arc<HeldValue>>,
     value: OnceLock<Py<PyAny>>,
 }
 
 impl ReceivedEvent {
     /// Makes the object of an event.
-    pub fn of(update: Update) -> ReceivedEvent {
-        ReceivedEvent { update: Arc::new(update), value: OnceLock::new() }
+    pub fn of(Arrived { update, held }: Arrived) -> ReceivedEvent {
+        ReceivedEvent { update: Arc::new(update), held, value: OnceLock::new() }
+    }
+
+    /// Makes the object of an event that has its own memory.
+    pub fn of_copy(update: Update) -> ReceivedEvent {
+        ReceivedEvent::of(Arrived { update, held: None })
     }
 
     fn reading(&self) -> Option<EventView<'_>> {
@@ -51,11 +62,18 @@ impl ReceivedEvent {
         if let Some(value) = self.value.get() {
             return Ok(value.bind(py).clone());
         }
+        if let Some(held) = &self.held {
+            let copy = in_server(py, held)?.call_method0("copy")?;
+            if !held.is_whole() {
+                return Err(raised("the server has used the memory of this value again, so it is lost"));
+            }
+            return Ok(self.value.get_or_init(|| copy.unbind()).bind(py).clone());
+        }
         let Some(reading) = self.reading() else { return Ok(py.None().into_bound(py)) };
         let Some(value) = &reading.value else { return Ok(py.None().into_bound(py)) };
         let made = match layout(value, reading.shape) {
             Some(_) => match py.import("numpy") {
-                Ok(numpy) => numpy.call_method1("asarray", (Elements { update: self.update.clone() },))?,
+                Ok(numpy) => numpy.call_method1("asarray", (Elements { of: ElementsOf::Update(self.update.clone()) },))?,
                 Err(_) => objects(py, value, reading.shape, &[])?,
             },
             None => objects(py, value, reading.shape, &self.update.attribute.config.labels)?,
@@ -65,13 +83,14 @@ impl ReceivedEvent {
 
     /// Returns a view of the value for a `with` block.
     fn view(of: Py<ReceivedEvent>) -> EventArray {
-        EventArray { event: of, is_open: AtomicBool::new(true) }
+        EventArray { event: of, is_open: AtomicBool::new(true), is_valid: AtomicBool::new(true) }
     }
 
     /// Quality of the value: valid, invalid, alarm, changing or warning; None without a reading.
     #[getter]
     fn quality(&self) -> Option<&'static str> {
-        self.reading().map(|reading| Quality::name(reading.quality))
+        let quality = self.held.as_ref().map(|held| held.quality);
+        quality.or_else(|| self.reading().map(|reading| reading.quality)).map(Quality::name)
     }
 
     /// Kinds of the event, as "change,archive".
@@ -105,7 +124,8 @@ impl ReceivedEvent {
     /// Time of the reading in nanoseconds since 1970, UTC; that of the report without a reading.
     #[getter]
     fn time(&self) -> i64 {
-        self.reading().map_or(self.update.received.0, |reading| reading.time.0)
+        let time = self.held.as_ref().map(|held| held.time);
+        time.or_else(|| self.reading().map(|reading| reading.time.0)).unwrap_or(self.update.received.0)
     }
 
     /// Time of arrival in nanoseconds since 1970, UTC.
@@ -146,12 +166,20 @@ impl ReceivedEvent {
 
 /// The value of an event for the length of a `with` block.
 ///
-/// The client copies a batch out of shared memory, checks that the copy is whole, and hands it out afterwards. So no
-/// writer reaches the memory of an event. A view has no word about its validity, because it could only say yes.
+/// The memory is the event's own, unless the subscription reads long values in place. Then it is that of the server, which
+/// waits for the end of the block, up to its limit. The memory stays mapped as long as an array leads there.
 #[pyclass(frozen, name = "View", module = "tampu._native")]
 pub struct EventArray {
     event: Py<ReceivedEvent>,
     is_open: AtomicBool,
+    /// True if the value was whole at the end of the block.
+    is_valid: AtomicBool,
+}
+
+/// Returns an array in the memory of its server.
+fn in_server<'py>(py: Python<'py>, held: &Arc<HeldValue>) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy").map_err(|_| raised("reading in place needs numpy"))?;
+    numpy.call_method1("asarray", (Elements { of: ElementsOf::Held(held.clone()) },))
 }
 
 #[pymethods]
@@ -162,30 +190,64 @@ impl EventArray {
         if !self.is_open.load(Relaxed) {
             return Err(raised("the view has ended; use it within its `with` block, or copy the array there"));
         }
-        self.event.get().value(py)
+        match &self.event.get().held {
+            Some(held) => in_server(py, held),
+            None => self.event.get().value(py),
+        }
+    }
+
+    /// False if the server has used the memory again before the end of the block: what was read there is to be discarded.
+    #[getter]
+    fn valid(&self) -> bool {
+        match &self.event.get().held {
+            Some(held) if self.is_open.load(Relaxed) => held.is_whole(),
+            _ => self.is_valid.load(Relaxed),
+        }
     }
 
     fn __enter__(of: Py<EventArray>) -> Py<EventArray> {
+        let view = of.get();
+        if view.is_open.load(Relaxed)
+            && let Some(held) = &view.event.get().held
+        {
+            held.begin_use();
+        }
         of
     }
 
     fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _at: &Bound<'_, PyAny>) {
-        self.is_open.store(false, Relaxed);
+        if self.is_open.swap(false, Relaxed)
+            && let Some(held) = &self.event.get().held
+        {
+            self.is_valid.store(held.is_whole(), Relaxed);
+            held.release();
+        }
     }
 }
 
-/// The elements of an event's array, for numpy. They are in the event's memory, which does not change.
+/// The elements of an event's array, for numpy.
 #[pyclass(frozen, module = "tampu._native")]
 pub struct Elements {
-    update: Arc<Update>,
+    of: ElementsOf,
+}
+
+enum ElementsOf {
+    /// In the memory of an event, which does not change.
+    Update(Arc<Update>),
+    /// In the memory of a server.
+    Held(Arc<HeldValue>),
 }
 
 #[pymethods]
 impl Elements {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let reading = self.update.reading();
-        let found = reading.as_ref().and_then(|reading| layout(reading.value.as_ref()?, reading.shape));
+        let found = match &self.of {
+            ElementsOf::Held(held) => Some(held.layout.clone()),
+            ElementsOf::Update(update) => {
+                update.reading().as_ref().and_then(|reading| layout(reading.value.as_ref()?, reading.shape))
+            }
+        };
         let found = found.ok_or_else(|| PyAttributeError::new_err("the event has no array"))?;
         let description = PyDict::new(py);
         description.set_item("version", 3)?;

@@ -171,6 +171,7 @@ pub fn with_value<R>(
 }
 
 /// Elements in memory, as numpy's array interface describes them.
+#[derive(Debug, Clone)]
 pub struct Layout {
     pub address: usize,
     pub kind: &'static str,

@@ -1,6 +1,9 @@
 //! Events of a reader: samples, gaps, and changes of writing processes.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{Ordering, fence},
+};
 
 use tampu_shm::{Overwritten, RingView};
 use tampu_types::{ClockState, Incarnation, SourceName, Time};
@@ -78,7 +81,7 @@ pub struct Payload<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Received(&'a [u8]),
-    Lent { ring: Option<&'a RingView>, position: u64, offset: usize, length: usize },
+    Lent { ring: Option<&'a Arc<RingView>>, position: u64, offset: usize, length: usize },
 }
 
 impl<'a> Payload<'a> {
@@ -105,6 +108,16 @@ impl<'a> Payload<'a> {
         self.with(<[u8]>::to_vec)
     }
 
+    /// Returns the memory of its writer in which the bytes lie; `None` if they were received.
+    pub fn lent(&self) -> Option<LentBytes> {
+        match self.place {
+            Place::Lent { ring: Some(ring), position, offset, length } => {
+                Some(LentBytes { ring: ring.clone(), position, offset, length })
+            }
+            _ => None,
+        }
+    }
+
     /// Returns its length in bytes.
     pub fn len(&self) -> usize {
         match self.place {
@@ -122,6 +135,41 @@ impl<'a> Payload<'a> {
 impl std::fmt::Debug for Payload<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Payload({} bytes)", self.len())
+    }
+}
+
+/// Bytes of a sample in the memory of their writer. They stay mapped as long as this value. The writer may reuse them once
+/// the reader has gone on to the next sample, or when it no longer waits for the reader.
+#[derive(Clone)]
+pub struct LentBytes {
+    ring: Arc<RingView>,
+    position: u64,
+    offset: usize,
+    length: usize,
+}
+
+impl LentBytes {
+    /// Passes the bytes in place to `used`, as [`Payload::with`] does.
+    pub fn with<R>(&self, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
+        self.ring.with(self.position, self.offset, self.length, used)
+    }
+
+    /// Returns whether the writer has not reused the memory: all that was read of it before this call is whole.
+    pub fn is_whole(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.ring.is_valid(self.position)
+    }
+
+    /// Returns the address of the bytes, for code outside Rust, and their number. What was read there counts only if
+    /// [`LentBytes::is_whole`] is true afterwards.
+    pub fn place(&self) -> Option<(*const u8, usize)> {
+        Some((self.ring.address(self.offset, self.length)?, self.length))
+    }
+}
+
+impl std::fmt::Debug for LentBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LentBytes({} bytes)", self.length)
     }
 }
 

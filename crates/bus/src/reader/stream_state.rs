@@ -4,7 +4,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -37,7 +37,7 @@ pub struct StreamInfo {
 }
 
 pub(crate) struct StreamState {
-    pub info: std::sync::Arc<StreamInfo>,
+    pub info: Arc<StreamInfo>,
     /// First sample that the application has not finished.
     pub taken: AtomicU64,
     /// First sample that the application does not have in its memory, as far as it has said.
@@ -49,7 +49,7 @@ pub(crate) struct StreamState {
     pub owes: AtomicBool,
     /// Sample for which the writer waits at this reader; 0 if it does not wait.
     pub awaited: AtomicU64,
-    ring: Mapped<RingView>,
+    ring: Mapped<Arc<RingView>>,
     batches: Mapped<BatchView>,
     pub needs_copies: AtomicBool,
     pub linked: AtomicBool,
@@ -65,7 +65,7 @@ impl StreamState {
     pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>, progress: Option<Progress>) -> StreamState {
         let file = |kind| ring_dir.as_ref().map(|dir| dir.join(format!("{}-{}.{kind}", info.incarnation, info.stream)));
         StreamState {
-            ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT), RingView::is_lost),
+            ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT).map(Arc::new), |ring| ring.is_lost()),
             batches: Mapped::at(file("batches"), BatchView::open, BatchView::is_lost),
             taken: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -78,7 +78,7 @@ impl StreamState {
             progress,
             watched: AtomicBool::new(false),
             attached: AtomicBool::new(false),
-            info: std::sync::Arc::new(info),
+            info: Arc::new(info),
         }
     }
 
@@ -106,7 +106,7 @@ impl StreamState {
     }
 
     /// Returns the writer's loans; `None` if they cannot be mapped, which the writer learns.
-    pub fn ring(&self) -> Option<&RingView> {
+    pub fn ring(&self) -> Option<&Arc<RingView>> {
         self.map(&self.ring)
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use tampu_shm::{LOAN_ALIGNMENT, Lease, LoanRing, LoanRoom};
+use tampu_shm::{LOAN_ALIGNMENT, Lease, LoanMemory, LoanRing, LoanRoom};
 
 use super::{LOAN_PATIENCE, Stream, Written, outbox::Admission};
 use crate::{
@@ -108,6 +108,14 @@ pub struct Loan<'a> {
 }
 
 impl Loan<'_> {
+    /// Returns the shared memory of the sample, to read it again until it is lent anew; `None` if it is not shared.
+    pub fn memory(&self) -> Option<LoanMemory> {
+        match &self.space {
+            Some(Space::Shared(lease)) => Some(lease.memory()),
+            _ => None,
+        }
+    }
+
     /// Publishes the sample.
     pub fn publish(mut self) -> Result<Written, WriteError> {
         // Only this method takes the space, and it takes the loan with it.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tampu_bus::SourceInfo;
+use tampu_bus::{LentBytes, SourceInfo};
 use tampu_types::{
     ClockState, Time,
     event::{AttributeConfig, EventView, Kinds, Missed, Reason},
@@ -55,6 +55,8 @@ pub struct Event<'a> {
     /// Reading of the event, if its reason has one.
     pub reading: Option<&'a EventView<'a>>,
     pub(super) bytes: &'a [u8],
+    /// The memory of the event's server, if the reading lies there.
+    pub(super) lent: Option<&'a LentBytes>,
 }
 
 /// Owned copy of an event.
@@ -87,6 +89,7 @@ pub(super) fn source_event<'a>(info: &'a Arc<AttributeInfo>, source: &'a SourceI
         clock: ClockState::Unknown,
         reading: None,
         bytes: &[],
+        lent: None,
     }
 }
 
@@ -96,8 +99,23 @@ impl Event<'_> {
         if self.reading.is_some() { self.bytes } else { &[] }
     }
 
+    /// Returns the memory of the event's server that the reading is in ([`super::SubscribeOptions::in_place`]); `None` for
+    /// other events. The server waits with its reuse until the callback returns, up to its limit.
+    pub fn lent(&self) -> Option<&LentBytes> {
+        self.lent.filter(|_| self.reading.is_some())
+    }
+
     /// Returns an owned copy.
     pub fn to_update(&self) -> Update {
+        self.copied(self.bytes().into())
+    }
+
+    /// Returns an owned copy without the reading.
+    pub fn to_report(&self) -> Update {
+        self.copied(Box::default())
+    }
+
+    fn copied(&self, bytes: Box<[u8]>) -> Update {
         Update {
             attribute: self.attribute.clone(),
             reason: self.reason,
@@ -108,7 +126,7 @@ impl Event<'_> {
             sent: self.sent,
             received: self.received,
             clock: self.clock,
-            bytes: self.bytes().into(),
+            bytes,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use tampu_bus::{Gap, Sample, SourceInfo};
+use tampu_bus::{Gap, LentBytes, Sample, SourceInfo};
 use tampu_types::{
     Incarnation, Time,
     event::{
@@ -252,7 +252,7 @@ fn show_in_place(
         return None;
     }
     route.kept = None;
-    let (mut shown, mut held) = (false, None);
+    let (mut shown, mut held, lent) = (false, None, sample.payload.lent());
     let whole = sample.payload.with(|bytes| {
         // Texts would have to be checked again each time they are looked at.
         let Ok(view) = EventView::parse(bytes) else { return };
@@ -260,7 +260,7 @@ fn show_in_place(
         let plain = view.set_point.is_none() && view.name.is_empty() && view.errors.is_empty();
         if !text && plain && view.number == routing.number {
             shown = true;
-            held = route.deliver(&view, bytes, routing, source, times);
+            held = route.deliver(&view, bytes, routing, source, times, lent.as_ref());
         }
     });
     if !shown {
@@ -296,8 +296,8 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
     if refresh && routing.flags & FLAG_IN_STREAM != 0 {
         let kept = route.kept.take().filter(|(number, _)| *number == routing.number);
         let held = match kept.as_ref().and_then(|(_, bytes)| Some((EventView::parse(bytes).ok()?, bytes))) {
-            Some((before, bytes)) => route.deliver(&before, bytes, routing, &source.info, times),
-            None => route.deliver(&view, bytes, routing, &source.info, times),
+            Some((before, bytes)) => route.deliver(&before, bytes, routing, &source.info, times, None),
+            None => route.deliver(&view, bytes, routing, &source.info, times, None),
         };
         source.held.extend(held.map(|due| (due, routing.attribute)));
         return Acceptance::Done;
@@ -310,7 +310,7 @@ pub(super) fn accept_event(source: &mut Source, bytes: &[u8], token: u64, times:
     } else if route.kept.is_some() {
         route.kept = None;
     }
-    if let Some(due) = route.deliver(&view, bytes, routing, &source.info, times) {
+    if let Some(due) = route.deliver(&view, bytes, routing, &source.info, times, None) {
         source.held.insert((due, routing.attribute));
     }
     Acceptance::Done
@@ -346,7 +346,7 @@ impl Route {
         for (bytes, times) in undecided.take() {
             let (Some(routing), Ok(view)) = (Routing::of(&bytes), EventView::parse(&bytes)) else { continue };
             // The others have had it, and skip it.
-            let next = self.deliver(&view, &bytes, routing, source, times);
+            let next = self.deliver(&view, &bytes, routing, source, times, None);
             due = due.into_iter().chain(next).min();
         }
         due
@@ -370,6 +370,7 @@ impl Route {
         routing: Routing,
         source: &SourceInfo,
         times: SampleTimes,
+        lent: Option<&LentBytes>,
     ) -> Option<u64> {
         let filtered = routing.flags & FLAG_REFRESH != 0 && self.is_filtered();
         let mut held_until = None;
@@ -425,6 +426,7 @@ impl Route {
                     clock: times.clock,
                     reading: has_reading.then_some(view),
                     bytes,
+                    lent,
                 };
                 bound.sub.deliver(&event);
                 if has_reading {
@@ -464,6 +466,7 @@ impl Route {
                 clock: held.times.clock,
                 reading: Some(&view),
                 bytes: &held.bytes,
+                lent: None,
             });
             bound.sub.held_back.fetch_sub(1, Ordering::Relaxed);
         }

@@ -31,6 +31,14 @@ impl Sink {
         matches!(self, Sink::Call(_))
     }
 
+    /// Waits for a running call, and drops the callback: it is not called again.
+    pub fn end_calls(&self) {
+        if let Sink::Call(call) = self {
+            let before = std::mem::replace(&mut *call.lock(), Box::new(|_| {}));
+            drop(before);
+        }
+    }
+
     /// Delivers an event, and counts it in `delivered`; returns whether that succeeded. A callback that panics ends neither
     /// its worker nor its subscription.
     pub fn take(&self, event: &Event<'_>, delivered: &AtomicU64) -> bool {

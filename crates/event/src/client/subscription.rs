@@ -48,6 +48,13 @@ impl Drop for Subscription {
 }
 
 impl Subscription {
+    /// Ends the subscription, and waits for a call that runs in another thread. Afterwards the callback is not called, and it
+    /// is dropped. A callback must not call this for its own subscription: it would wait for itself.
+    pub fn end(self) {
+        self.sub.active.store(false, Ordering::Release);
+        self.sub.sink.end_calls();
+    }
+
     /// Returns the subscription's counters.
     pub fn stats(&self) -> SubscriptionStats {
         let dropped = match &self.sub.sink {

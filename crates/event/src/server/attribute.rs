@@ -207,8 +207,15 @@ impl Attribute {
         let decided = kinds.unwrap_or_else(|| state.detector.due(&state.config.criteria, &reading, now));
         event.kinds = decided;
         event.number += u64::from(!decided.is_empty());
-        event.encode(&mut state.buffer)?;
-        state.last = LastReading::Here;
+        // First events are kept, and those for other hosts are written again, so they are encoded here.
+        let is_here_only = !decided.is_empty() && !state.early.is_kept() && state.hosts.is_empty();
+        let lent = if is_here_only { inner.out.encode_lent(&event) } else { None };
+        if let Some(loan) = &lent {
+            state.reading_is_lent(loan.memory());
+        } else {
+            event.encode(&mut state.buffer)?;
+            state.last = LastReading::Here;
+        }
         state.pushes += 1;
         state.pushed_at = time;
         state.read_at = Some(now);
@@ -217,7 +224,10 @@ impl Attribute {
             state.held_back += 1;
             return Ok(Pushed { kinds: decided, number: state.number, readers: 0 });
         }
-        let written = inner.out.write_as(decided, &state.buffer)?;
+        let written = match lent {
+            Some(loan) => inner.out.publish_as(decided, loan)?,
+            None => inner.out.write_as(decided, &state.buffer)?,
+        };
         // Counted after the write: a reading that could not be sent is due again with the next push.
         state.detector.sent(decided, &reading, now);
         state.number += 1;
@@ -418,6 +428,7 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan
         };
         event.encode_around(&mut self.loan, state.config.data_type, self.shape)?;
         let state = &mut *state;
+        let memory = self.loan.memory();
         let wanted_elsewhere = state.early.is_kept() || !state.hosts.is_empty();
         let bytes = wanted_elsewhere.then(|| self.loan.to_vec());
         let written = self.loan.publish()?;
@@ -427,7 +438,7 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan
             state.early.keep(&bytes, shared.clock.monotonic());
             readers += shared.forward(inner.index, &mut state.hosts, &bytes, state.number, (kinds, true));
         }
-        state.last = LastReading::InStream;
+        state.reading_is_lent(memory);
         state.pushes += 1;
         state.pushed_at = time;
         state.read_at = Some(shared.clock.monotonic());

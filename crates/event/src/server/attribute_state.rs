@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tampu_bus::LoanMemory;
 use tampu_types::{
     Time,
     event::{
@@ -14,12 +15,13 @@ use super::{early_events::EarlyEvents, host_route::HostRoute};
 use crate::criteria::{Detector, Reading};
 
 /// Place of the last reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LastReading {
     /// There was no reading.
     Nothing,
     /// The reading is in the buffer.
     Here,
+    /// The event with the reading is in lent memory, which the attribute's next long value may use.
+    Lent(LoanMemory),
     /// The reading is in lent memory, and in the stream only.
     InStream,
 }
@@ -64,8 +66,24 @@ impl AttributeState {
         }
     }
 
+    /// Notes that the last reading is in lent memory, if that can be read again.
+    pub fn reading_is_lent(&mut self, memory: Option<LoanMemory>) {
+        self.buffer.clear();
+        self.last = memory.map_or(LastReading::InStream, LastReading::Lent);
+    }
+
+    /// Copies the last reading from lent memory: an answer may be written there.
+    fn fetch_reading(&mut self) {
+        if let LastReading::Lent(memory) = &self.last {
+            self.buffer.clear();
+            let is_whole = memory.copy_to(&mut self.buffer).is_ok();
+            self.last = if is_whole { LastReading::Here } else { LastReading::InStream };
+        }
+    }
+
     /// Returns the current value as an answer to `token`.
-    pub fn refreshed(&self, attribute: u32, token: u64) -> Vec<u8> {
+    pub fn refreshed(&mut self, attribute: u32, token: u64) -> Vec<u8> {
+        self.fetch_reading();
         let event = match self.last {
             LastReading::Here => EventView::parse(&self.buffer).ok().map(|view| view.to_event()),
             _ => None,
@@ -84,7 +102,8 @@ impl AttributeState {
 
     /// Returns the answer without a value: there was no reading, it is in the stream, or these errors explain it.
     pub fn without_value(&self, attribute: u32, token: u64, errors: &[Failure]) -> Vec<u8> {
-        let in_stream = if self.last == LastReading::InStream && errors.is_empty() { FLAG_IN_STREAM } else { 0 };
+        let is_in_stream = matches!(self.last, LastReading::InStream) && errors.is_empty();
+        let in_stream = if is_in_stream { FLAG_IN_STREAM } else { 0 };
         let quality = if errors.is_empty() { self.quality.unwrap_or(Quality::Invalid) } else { Quality::Invalid };
         let event = EventSample {
             epoch: self.epoch,

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tampu_bus::{ReaderStatus, SourceInfo, WriteError, Writer, Written, clock::Clock};
+use tampu_bus::{Loan, ReaderStatus, SourceInfo, WriteError, Writer, Written, clock::Clock};
 use tampu_types::{
     Incarnation,
-    event::{AttributeConfig, AttributeName, EventKind, EventView, Failure, Kinds, sample::append_counts},
+    event::{
+        AttributeConfig, AttributeName, EventKind, EventSample, EventView, Failure, Kinds,
+        sample::{ELEMENTS_AT, append_counts, len_around},
+    },
 };
 
 use super::{
@@ -21,6 +24,8 @@ use super::{
 /// Length in bytes from which encoded events are put into lent memory. From about here on, the copies into the batch
 /// and through the announced ring cost more than a look at the writer's memory.
 const LEND_FROM: usize = 2048;
+/// Bytes of elements from which they are encoded in lent memory, and not copied there.
+const ENCODE_LENT_FROM: usize = 32 << 10;
 
 pub(super) struct EventWriter {
     pub writer: Arc<Writer>,
@@ -39,9 +44,32 @@ impl EventWriter {
         self.writer.write(event)
     }
 
+    /// Encodes an event with nothing but a long value of numbers in lent memory; `None` for other events. The stream is the
+    /// attribute's own: other attributes would use the memory again.
+    pub fn encode_lent(&self, event: &EventSample<'_>) -> Option<Loan<'_>> {
+        let value = event.value.filter(|_| self.own)?;
+        let bytes = value.data.number_bytes().filter(|bytes| bytes.len() >= ENCODE_LENT_FROM)?;
+        let has_nothing_behind = event.set_point.is_none() && event.errors.is_empty() && event.name.is_empty();
+        if !has_nothing_behind || event.token.is_some() || (event.left_out, event.age) != (0, 0) {
+            return None;
+        }
+        let mut loan = self.writer.loan(len_around(bytes.len())).ok()?;
+        event.encode_around(&mut loan, value.data.data_type(), value.shape).ok()?;
+        loan[ELEMENTS_AT..ELEMENTS_AT + bytes.len()].copy_from_slice(bytes);
+        Some(loan)
+    }
+
+    /// Publishes a loan with an event of these kinds, as [`EventWriter::write_as`] does.
+    pub fn publish_as(&self, kinds: Kinds, loan: Loan<'_>) -> Result<Written, WriteError> {
+        self.hurry(kinds, loan.publish()?)
+    }
+
     /// Writes an event of these kinds. An alarm does not wait for its batch to fill; what was written before goes with it.
     pub fn write_as(&self, kinds: Kinds, event: &[u8]) -> Result<Written, WriteError> {
-        let written = self.write(event)?;
+        self.hurry(kinds, self.write(event)?)
+    }
+
+    fn hurry(&self, kinds: Kinds, written: Written) -> Result<Written, WriteError> {
         if kinds.contains(EventKind::Alarm) {
             self.writer.send_now();
         }
@@ -100,7 +128,7 @@ impl PublishedAttribute {
 
     /// Writes the current value into its stream, as an answer to `token`.
     pub fn refresh(&self, token: u64, now: u64) {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         // The asker repeats its question if this is lost. Written under the lock, so that it stands at its place in the
         // order.
         if let Err(why) = self.out.write(&self.aged(state.refreshed(self.index, token), 0, now)) {

@@ -29,7 +29,7 @@ impl WaitingGet {
                     false => Some(Failure::new("Tampu_ReadTimedOut", "the program has not read it within 2 s")),
                 }
             });
-            let state = inner.state.lock();
+            let mut state = inner.state.lock();
             let event = match failure {
                 None => state.refreshed(inner.index, 0),
                 Some(failure) => state.without_value(inner.index, 0, &[failure]),

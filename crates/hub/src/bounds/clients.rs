@@ -1,4 +1,4 @@
-//! Bounds of the libraries for Java and TypeScript, in the program that uses them.
+//! Bounds of the libraries for Java, Python and TypeScript, in the program that uses them.
 
 use super::bound::{
     Bound,
@@ -61,6 +61,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         "Java: levels of a JSON text",
         Constant("../bindings/java/tampu/src/main/java/org/tampu/internal/json/Json.java", "DEEPEST", "64", "64"),
         "the text is refused",
+    ),
+    bound(
+        "Python: bytes of events that wait in a subscription",
+        Constant("../bindings/python/src/event/inbox.rs", "MOST_BYTES", "256 << 20", "256 MiB"),
+        "the oldest is dropped and counted, and its attribute's next event reports it; with `in_place` the servers wait",
     ),
     bound(
         "TypeScript: bytes of publications and questions that the hub has not acknowledged (`maxWaitingBytes`)",

@@ -137,7 +137,11 @@ proptest! {
         for (place, number) in loan[ELEMENTS_AT..].chunks_exact_mut(4).zip(&numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        prop_assert_eq!(loan, bytes);
+        prop_assert_eq!(&loan, &bytes);
+        if let Some(elements) = Data::Long(&numbers).number_bytes() {
+            loan[ELEMENTS_AT..ELEMENTS_AT + elements.len()].copy_from_slice(elements);
+            prop_assert_eq!(loan, bytes);
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! Rejected: a trait object or a generic value. Criteria, codecs and displays each need to know the type once for all
 //! elements, which a `match` over slices gives. A new data type then fails to compile wherever it is forgotten.
 
+use zerocopy::IntoBytes;
+
 use super::data::{DataType, DevState, Shape};
 
 /// The elements of a value, where they are. A scalar is a slice of one.
@@ -105,6 +107,23 @@ impl<'a> Data<'a> {
             Data::Encoded { .. } => DataType::Encoded,
             Data::Enum(_) => DataType::Enum,
         }
+    }
+
+    /// The elements of numbers as an event has them; `None` for other elements, and on hosts whose numbers lie otherwise.
+    pub fn number_bytes(self) -> Option<&'a [u8]> {
+        let bytes = match self {
+            Data::UChar(all) => all,
+            Data::Short(all) | Data::Enum(all) => all.as_bytes(),
+            Data::UShort(all) => all.as_bytes(),
+            Data::Long(all) => all.as_bytes(),
+            Data::ULong(all) => all.as_bytes(),
+            Data::Long64(all) => all.as_bytes(),
+            Data::ULong64(all) => all.as_bytes(),
+            Data::Float(all) => all.as_bytes(),
+            Data::Double(all) => all.as_bytes(),
+            Data::Boolean(_) | Data::State(_) | Data::String(_) | Data::Encoded { .. } => return None,
+        };
+        cfg!(target_endian = "little").then_some(bytes)
     }
 
     /// Number of elements.

@@ -71,7 +71,7 @@ impl Seen {
             (Reason::First, _) => {
                 count(&self.firsts, 1);
             }
-            // The server keeps no copy of a lent value: its answer has the number, and the value is reported as missed.
+            // Memory that was lent again has no value: the answer has the number, and the value is reported as missed.
             (Reason::Resumed, Some(reading)) if reading.value.is_none() => *last = event.number.max(*last),
             (Reason::Update | Reason::Resumed, Some(reading)) if event.number > *last => {
                 *last = event.number;
