@@ -11,14 +11,17 @@ import json
 import os
 import shutil
 
-from cable_cut import key_file
 from far_life import Publisher, Subscriber, kill
 from event_cable_cut import told_numbers
 from hub import Load, Place, check, isolated, once_each, until
 from wire import Wire, address
 
 HOSTS = ("archive", "control", "antenna", "store")
-KEY = "a key of the site"
+
+
+def file_of(place):
+    """The file with which a host joins."""
+    return os.path.join(place.directory, "host.join")
 
 
 def rows(place, *arguments):
@@ -34,21 +37,20 @@ def main():
     places = {name: Place("alma", netns=netns) for name, netns in zip(HOSTS, "abcd")}
     archive, control, antenna, store = places.values()
     try:
-        # Three commands a host: certificates on the first, one directory to copy, the hub.
+        # Three commands a host: its file, made on the first, the copy, the hub.
         archive.run("cert", "init", "--data", archive.data, "--name", address("a"))
         for name, netns in zip(HOSTS[1:], "bcd"):
-            archive.run("cert", "host", name, "--data", archive.data, "--name", address(netns))
-            made = os.path.join(archive.data, "alma", "authority", "hosts", name)
-            shutil.copytree(made, os.path.join(places[name].data, "alma", "cert"))
-        first = archive.up("--lan", f"{address('a')}:7447", "--key-file", key_file(archive, KEY))
-        join = ("--peer", f"{address('a')}:7447", "--key-file")
-        control.up("--roles", "node", *join, key_file(control, KEY))
-        store.up("--roles", "node,collector", *join, key_file(store, KEY))
+            joins = ("--join", os.path.join(archive.directory, name), "--peer", f"{address('a')}:7447")
+            archive.run("cert", "host", name, "--data", archive.data, "--name", address(netns), *joins)
+            shutil.copy2(os.path.join(archive.directory, name), file_of(places[name]))
+        first = archive.up("--lan", f"{address('a')}:7447")
+        control.up("--join", file_of(control))
+        store.up("--join", file_of(store), "--roles", "node,collector")
         # A clock that is wrong, as the programs of that host see it.
         right = dict(antenna.environment)
         (faketime,) = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
         antenna.environment.update(LD_PRELOAD=faketime, FAKETIME="+3600s", FAKETIME_DONT_FAKE_MONOTONIC="1")
-        hub = antenna.up("--roles", "node", *join, key_file(antenna, KEY))
+        hub = antenna.up("--join", file_of(antenna))
 
         print("the whole site is seen from one host", flush=True)
         hosts = until("all hosts answer", lambda: (found := rows(control, "site")) and len(found) == 4 and found, 60)
@@ -59,7 +61,7 @@ def main():
         check("doctor names it and fails", said.returncode == 1 and "antenna is " in said.stdout)
         antenna.environment = right
         kill(antenna, hub)
-        antenna.up("--roles", "node", *join, key_file(antenna, KEY))
+        antenna.up("--join", file_of(antenna))
         until("the clock is right again", lambda: control.run("doctor", "--site", check=False).returncode == 0, 60)
         print(*("    " + line for line in control.run("site").stdout.splitlines()), sep="\n", flush=True)
 

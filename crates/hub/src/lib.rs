@@ -47,6 +47,7 @@ pub mod event_json;
 mod file_stamp;
 pub mod gateway;
 mod history;
+pub mod host_file;
 mod hub;
 pub mod inputs;
 pub mod limits;

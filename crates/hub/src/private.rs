@@ -43,8 +43,7 @@ pub(crate) fn close(config: &Config) -> Result<Vec<String>, PrivateError> {
     let group = config.data_group.as_ref().map(|name| known(name)).transpose()?;
     let mut remarks = Vec::new();
     for directory in directories(config) {
-        let made = DirBuilder::new().recursive(true).mode(OWNER).create(&directory);
-        made.map_err(|why| PrivateError::Make { path: directory.clone(), why })?;
+        make(&directory)?;
         match (&group, &config.data_group) {
             (Some(group), Some(name)) => {
                 // The way to it from the root of the data, where that is not open already.
@@ -58,6 +57,12 @@ pub(crate) fn close(config: &Config) -> Result<Vec<String>, PrivateError> {
         }
     }
     Ok(remarks)
+}
+
+/// Makes a directory that only the hub's user can read, unless it is there.
+pub(crate) fn make(path: &Path) -> Result<(), PrivateError> {
+    let made = DirBuilder::new().recursive(true).mode(OWNER).create(path);
+    made.map_err(|why| PrivateError::Make { path: path.to_owned(), why })
 }
 
 fn known(group: &str) -> Result<u32, ConfigError> {

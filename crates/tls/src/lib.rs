@@ -47,7 +47,7 @@ pub mod server;
 #[cfg(feature = "issue")]
 pub use authority::{Authority, KeyPairChoice};
 pub use certificate::CertificateInfo;
-pub use directory::CertificateDir;
+pub use directory::{CertificateDir, HostTexts};
 pub use error::TlsError;
 pub use names::HostNames;
 pub use server::ServerCertificate;

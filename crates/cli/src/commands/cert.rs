@@ -9,7 +9,10 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tampu_hub::Config;
+use tampu_hub::{
+    Config,
+    host_file::{HostFile, HostFileError},
+};
 use tampu_tls::{Authority, CertificateDir, CertificateInfo, HostNames, KeyPairChoice, TlsError, names::local_addresses};
 use tampu_types::Time;
 use tampu_workers::host::host_name;
@@ -51,6 +54,7 @@ enum Verb {
 /// Make the domain's authority, and the certificate of this host
 ///
 /// This host's name, its addresses and those of its name in the DNS become names of the certificate. An authority that is there is not replaced.
+/// Without --key-file the domain's key is made as well, in DATA/DOMAIN/domain.key, where 'tampu up' finds it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu cert init --domain alma\n  tampu cert init --domain alma --name archive.example.org")]
 struct Init {
@@ -62,17 +66,22 @@ struct Init {
 /// Make the certificate of another host, on the host with the authority
 ///
 /// The three files in authority/hosts/NAME are for that host's own certificate directory. For a host that has a certificate, a new one with the names given here is
-/// made for the same key.
+/// made for the same key. --join also writes them into one file, with the domain's key and the address of this host's node; the other host's hub starts
+/// with it.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  tampu cert host mast --name 10.0.0.7\n  scp -r ~/.local/share/tampu/alma/authority/hosts/mast mast:.local/share/tampu/alma/cert"
-)]
+#[command(after_help = "Example:\n  tampu cert host mast --join mast.join\n  scp -p mast.join mast:\n  ssh mast tampu up --join mast.join")]
 struct Host {
     /// Name of the host
     host: String,
     /// Further name or address of the host; repeatable
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
+    /// The file with which a host joins the domain
+    #[arg(long, value_name = "FILE")]
+    join: Option<PathBuf>,
+    /// With --join: address of a node to connect to; repeatable [default: this host's name, port 7447]
+    #[arg(long, value_name = "ADDRESS", requires = "join")]
+    peer: Vec<String>,
 }
 
 /// Make certificates for another year: of the hosts named, or of all
@@ -110,6 +119,16 @@ struct Line<'a> {
     key: Option<PathBuf>,
 }
 
+/// Port at which a hub opens the network if `--lan` names no other.
+const NODE_PORT: u16 = 7447;
+
+fn of_host_file(error: HostFileError) -> Failure {
+    match error {
+        HostFileError::NoKey { .. } => Failure::Usage(error.to_string()),
+        error => Failure::Failed(error.to_string()),
+    }
+}
+
 fn failed(error: TlsError) -> Failure {
     match error {
         TlsError::Name { .. } => Failure::Usage(error.to_string()),
@@ -131,12 +150,15 @@ impl Cert {
         if let Some(directory) = connect.certificates()? {
             config.network.certificates = Some(directory);
         }
+        if connect.key_file.is_some() {
+            config.network.key_file.clone_from(&connect.key_file);
+        }
         let directory = config.certificates();
         move_authority(&directory)?;
         let cert = At { directory, json: self.json };
         match self.verb {
-            Verb::Init(init) => cert.init(init, config.domain.as_str()),
-            Verb::Host(host) => cert.host(host),
+            Verb::Init(init) => cert.init(init, &config),
+            Verb::Host(host) => cert.host(host, &config),
             Verb::Renew(renew) => cert.renew(&renew),
             Verb::Show(Show {}) => cert.show(),
         }
@@ -158,19 +180,25 @@ struct At {
 }
 
 impl At {
-    fn init(&self, init: Init, domain: &str) -> Outcome {
+    fn init(&self, init: Init, config: &Config) -> Outcome {
         let mut others = addresses_of(&host_name());
         others.extend(local_addresses().iter().map(IpAddr::to_string));
         others.extend(init.name);
         let names = HostNames::new(&host_name(), &others).map_err(failed)?;
         let now = SystemTime::now();
-        let authority = Authority::create(&self.directory, domain, now).map_err(failed)?;
+        let authority = Authority::create(&self.directory, config.domain.as_str(), now).map_err(failed)?;
         let info = authority.issue(&self.directory, &names, KeyPairChoice::New, now).map_err(failed)?;
         self.show_authority()?;
-        self.show_host(&self.directory, &info)
+        self.show_host(&self.directory, &info)?;
+        if config.network.key_file.is_none()
+            && let Some(path) = config.make_key().map_err(|error| Failure::Failed(error.to_string()))?
+        {
+            eprintln!("tampu: made the domain's key, {}", path.display());
+        }
+        Ok(())
     }
 
-    fn host(&self, host: Host) -> Outcome {
+    fn host(&self, host: Host, config: &Config) -> Outcome {
         let mut others = addresses_of(&host.host);
         others.extend(host.name);
         let names = HostNames::new(&host.host, &others).map_err(failed)?;
@@ -179,10 +207,25 @@ impl At {
         let key = if at.has_host() { KeyPairChoice::Keep } else { KeyPairChoice::New };
         let info = authority.issue(&at, &names, key, SystemTime::now()).map_err(failed)?;
         self.show_host(&at, &info)?;
-        if at != self.directory {
+        if let Some(path) = &host.join {
+            let written = self.node_addresses(host.peer).and_then(|connect| {
+                HostFile::gather(&at, &host.host, config, connect).and_then(|file| file.write(path)).map_err(of_host_file)
+            });
+            written?;
+            eprintln!("tampu: copy {} to {} with a secure tool, and run there: tampu up --join FILE", path.display(), host.host);
+        } else if at != self.directory {
             eprintln!("tampu: copy the files of {} into the certificate directory of {}", at.path().display(), host.host);
         }
         Ok(())
+    }
+
+    /// Returns the addresses that a further host connects to: those given, or this host's by the name in its certificate.
+    fn node_addresses(&self, given: Vec<String>) -> Result<Vec<String>, Failure> {
+        if !given.is_empty() {
+            return Ok(given);
+        }
+        let info = CertificateInfo::read(&self.directory.host()).map_err(failed)?;
+        Ok(vec![format!("{}:{NODE_PORT}", info.common_name)])
     }
 
     fn renew(&self, renew: &Renew) -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::mpsc::{RecvTimeoutError, Sender, channel},
     thread::{JoinHandle, Scope},
     time::Duration,
@@ -14,6 +14,7 @@ use tampu_hub::{
     api::BASE,
     book::settings::PORT,
     config::{Encryption, Role, parse_roles},
+    host_file::{HostFile, HostFileError},
     listen::ListenAddress,
     private,
     supervisor::handover::StartReport,
@@ -44,10 +45,13 @@ pub mod running;
 /// Hubs that share a logbook in PostgreSQL ([book] postgres, TAMPU_BOOK_POSTGRES) need the same --domain.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu up --demo\n  tampu up --config /etc/tampu.toml --data /srv/tampu\n  \
-    tampu up --domain alma --lan 0.0.0.0:7447 --key-file domain.key")]
+    tampu up --domain alma --lan\n  tampu up --join mast.join")]
 pub struct Up {
     #[command(flatten)]
     hub: HubArgs,
+    /// The file with which a host joins the domain; 'tampu cert host' writes it
+    #[arg(long, value_name = "FILE")]
+    join: Option<PathBuf>,
     /// Simulate an observatory as well, and show the live log
     #[arg(long)]
     demo: bool,
@@ -85,7 +89,7 @@ pub struct HubArgs {
     /// Roles of the hub: node, collector, book
     #[arg(long, value_name = "ROLE,...")]
     pub roles: Option<String>,
-    /// Open the network at this address; needs --domain and --key-file
+    /// Open the network at this address; needs the certificates and the key of 'tampu cert init'
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "0.0.0.0:7447")]
     pub lan: Option<String>,
     /// Engine of the bus on this host [env: TAMPU_ENGINE]
@@ -108,6 +112,11 @@ pub struct HubArgs {
 impl HubArgs {
     /// File, environment, flags.
     pub fn load(&self, connect: &Connect) -> Result<Config, Failure> {
+        self.load_and_join(connect, None)
+    }
+
+    /// The same; the host joins a domain with a file.
+    fn load_and_join(&self, connect: &Connect, file: Option<&Path>) -> Result<Config, Failure> {
         let usage = |error: ConfigError| Failure::Usage(error.to_string());
         let mut config = Config::load(self.config.as_deref(), |name| std::env::var(name).ok()).map_err(usage)?;
         if let Some(domain) = &connect.domain {
@@ -119,6 +128,16 @@ impl HubArgs {
         if let Some(roles) = &self.roles {
             config.roles = parse_roles(roles).map_err(usage)?;
         }
+        if let Some(directory) = connect.certificates()? {
+            config.network.certificates = Some(directory);
+        }
+        if connect.key_file.is_some() {
+            config.network.key_file.clone_from(&connect.key_file);
+        }
+        if let Some(path) = file {
+            self.join(path, connect, &mut config)?;
+        }
+        config.find_key();
         if let Some(address) = &self.lan {
             config.network.listen.push(address.clone());
         }
@@ -126,18 +145,25 @@ impl HubArgs {
         config.network.connect.extend(self.peer.iter().cloned());
         config.book.listen = self.book_listen.or(config.book.listen);
         config.book.elog_listen = self.elog_listen.unwrap_or(config.book.elog_listen);
-        if connect.key_file.is_some() {
-            config.network.key_file.clone_from(&connect.key_file);
-        }
-        if let Some(directory) = connect.certificates()? {
-            config.network.certificates = Some(directory);
-        }
         if connect.no_encryption || connect::from_environment::<String>("TAMPU_ENCRYPTION")?.as_deref() == Some("none") {
             config.network.encryption = Encryption::None;
         }
         config.book.plain_http |= self.plain_http;
         config.check().map_err(usage)?;
         Ok(config)
+    }
+
+    /// Takes what the file of a host says. Only the flags before it win.
+    fn join(&self, path: &Path, connect: &Connect, config: &mut Config) -> Outcome {
+        let usage = |error: HostFileError| Failure::Usage(format!("--join: {error}"));
+        let file = HostFile::read(path).map_err(usage)?;
+        if let Some(domain) = connect.domain.as_ref().filter(|domain| **domain != file.domain) {
+            let (path, of_file) = (path.display(), &file.domain);
+            return Err(Failure::Usage(format!("--join: {path} is for the domain '{of_file}', and --domain says '{domain}'; leave one out")));
+        }
+        // A file of an earlier start gives the same certificates and key again.
+        let chose_roles = self.roles.is_some() || config.lines.contains_key("roles") || std::env::var_os("TAMPU_ROLES").is_some();
+        file.join(path, config, chose_roles).map_err(usage)
     }
 }
 
@@ -175,7 +201,7 @@ impl Drop for Stopping {
 
 impl Up {
     pub fn run(self, context: &Context) -> Outcome {
-        let mut config = self.hub.load(&context.common.connect)?;
+        let mut config = self.hub.load_and_join(&context.common.connect, self.join.as_deref())?;
         if self.in_process {
             config.in_process = true;
             config.check().map_err(|error| Failure::Usage(error.to_string()))?;

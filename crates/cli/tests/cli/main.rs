@@ -33,6 +33,7 @@ mod gateway_web;
 mod history;
 mod host_rules;
 mod inputs;
+mod joined;
 mod killed;
 mod levels;
 mod live;
