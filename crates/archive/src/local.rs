@@ -208,20 +208,32 @@ impl LocalArchive {
 
 impl Archive for LocalArchive {
     fn append(&self, arrival: &Arrival<'_>) -> Result<Appended, ArchiveError> {
-        let mut digests: Vec<Digest> = Vec::with_capacity(arrival.samples.len());
-        for (sample, bytes) in arrival.samples.iter().enumerate() {
-            if bytes.len() > LONGEST_SAMPLE {
-                let why = format!("it has {} bytes; {LONGEST_SAMPLE} are kept", bytes.len());
-                return Err(ArchiveError::Undecodable { sample, why });
-            }
-            digests.push(
-                self.shared.content.digest(arrival.header, bytes).map_err(|why| ArchiveError::Undecodable { sample, why })?,
-            );
+        let undecodable = |(sample, why)| ArchiveError::Undecodable { sample, why };
+        if let Some(sample) = arrival.samples.iter().position(|bytes| bytes.len() > LONGEST_SAMPLE) {
+            let why = format!("it has {} bytes; {LONGEST_SAMPLE} are kept", arrival.samples[sample].len());
+            return Err(undecodable((sample, why)));
         }
+        let content = self.shared.content;
+        let each = || {
+            let samples = arrival.samples.iter().enumerate();
+            let digests = samples.map(|(place, bytes)| content.digest(arrival.header, bytes).map_err(|why| (place, why)));
+            digests.collect::<Result<Vec<Digest>, _>>()
+        };
+        let whole = content.digest_all(arrival.samples).map_err(undecodable)?;
+        let mut digests = if whole.is_none() { each().map_err(undecodable)? } else { Vec::new() };
         let size = arrival.samples.iter().map(|sample| sample.len() + 8).sum::<usize>() + group::OVERHEAD;
         let mut gathering = self.wait_for_room(size)?;
         let was_empty = gathering.group.is_empty();
-        let appended = gathering.take(arrival, &digests);
+        let taken = whole.as_ref().and_then(|whole| gathering.take_whole(arrival, whole));
+        let appended = match taken {
+            Some(appended) => appended,
+            None => {
+                if whole.is_some() {
+                    digests = each().map_err(undecodable)?;
+                }
+                gathering.take(arrival, &digests)
+            }
+        };
         if was_empty && !gathering.group.is_empty() {
             self.shared.work.notify_one();
         }

@@ -207,7 +207,7 @@ impl Reader {
     }
 
     /// Returns the next event as [`Reader::next`] does, but a whole batch at once where its samples were received as the
-    /// writer sent them. It is for programs that pass batches on.
+    /// writer sent them. It is for programs that pass batches on, or handle their samples together.
     pub fn next_batch(&mut self, timeout: Duration) -> Option<BatchEvent<'_>> {
         match self.advance(timeout)? {
             Arrived::Sample if self.is_at_whole_batch() => self.whole_batch().map(BatchEvent::Batch),
@@ -280,7 +280,9 @@ impl Reader {
             first: current.arrival.first,
             next: current.arrival.next,
             received: current.arrival.received,
+            header: &current.header,
             bytes: &current.arrival.bytes,
+            body: &current.arrival.bytes[current.body..],
         })
     }
 

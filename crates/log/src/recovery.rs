@@ -172,9 +172,10 @@ impl Recoverer {
             if renderer.packets.key(sealed.stream).reach == Reach::Local {
                 continue;
             }
-            self.publish(renderer, sealed.stream, &sealed.bytes, last, directory)?;
-            renderer.packets.recycle(sealed.bytes);
+            self.publish(renderer, sealed.stream, renderer.packets.bytes(&sealed), last, directory)?;
         }
+        let memory = renderer.packets.take_memory();
+        renderer.packets.recycle(memory);
         Ok(())
     }
 

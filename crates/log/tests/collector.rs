@@ -472,10 +472,18 @@ fn an_acknowledged_call_is_in_the_archive_when_it_returns_and_a_viewer_s_word_is
 struct Endless {
     archive: LocalArchive,
     running: std::sync::atomic::AtomicUsize,
+    appends: std::sync::atomic::AtomicUsize,
+}
+
+impl Endless {
+    fn at(dir: &Path) -> Arc<Endless> {
+        Arc::new(Endless { archive: open(dir), running: Default::default(), appends: Default::default() })
+    }
 }
 
 impl Archive for Endless {
     fn append(&self, arrival: &Arrival<'_>) -> Result<Appended, ArchiveError> {
+        self.appends.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         self.archive.append(arrival)
     }
 
@@ -544,7 +552,7 @@ impl Archive for Endless {
 fn a_search_without_end_ends_at_its_limit_or_with_who_asked_for_it() {
     use std::sync::atomic::Ordering;
     let (net, dir) = (Net::new(), support::dir());
-    let archive = Arc::new(Endless { archive: open(dir.path()), running: Default::default() });
+    let archive = Endless::at(dir.path());
     let start = |search_time| {
         let options = CollectorOptions { search_time, ..CollectorOptions::new(dir.path().join("rejected")) };
         Collector::start(net.join("collector"), archive.clone(), options).unwrap()
@@ -573,4 +581,48 @@ fn a_search_without_end_ends_at_its_limit_or_with_who_asked_for_it() {
     };
     drop((answers, asker));
     until("the search ends", || archive.running.load(Ordering::SeqCst) == 0);
+}
+
+#[test]
+fn packets_of_one_batch_are_appended_together_and_each_is_judged_for_itself() {
+    let (net, dir) = (Net::new(), support::dir());
+    let archive = Endless::at(dir.path());
+    let quotas = serde_json::from_str(r#"{"records_per_s": 0, "source": [{"names": "looper", "records_per_s": 1}]}"#).unwrap();
+    let options = CollectorOptions { quotas, ..CollectorOptions::new(dir.path().join("rejected")) };
+    let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();
+    // The first packet is sent at once. The others wait for a flush, and share a batch.
+    let send = |participant: &Participant, topic: &str, packets: &[Vec<u8>]| {
+        let qos = Qos { linger: Duration::from_secs(3600), ..Qos::default() };
+        let writer = participant.writer(&TopicName::new(topic).unwrap(), &Partition::everybody(), LOG_BATCH, qos).unwrap();
+        until("the writer knows of its reader", || !writer.readers().is_empty());
+        for packet in packets {
+            writer.write(packet).unwrap();
+        }
+        // One receipt for all: a later one would be about nothing.
+        assert!(writer.flush(Duration::from_secs(60)).complete());
+        assert_eq!(writer.stats().batches, 2);
+        archive.appends.swap(0, std::sync::atomic::Ordering::SeqCst)
+    };
+    let (antenna, looper) = (net.join("DV01"), net.join("looper"));
+    let one = |participant: &Participant, number| encode_records(&records(participant, number..number + 1)).unwrap();
+    let packets: Vec<_> = (0..100).map(|number| one(&antenna, number)).collect();
+    assert_eq!(send(&antenna, "log/info", &packets), 2, "a batch is one arrival");
+    let mut packets: Vec<_> = (100..105).map(|number| one(&antenna, number)).collect();
+    packets[2] = b"no packet".to_vec();
+    send(&antenna, "log/debug", &packets);
+    let packets: Vec<_> = (0..31).map(|number| one(&looper, number)).collect();
+    send(&looper, "log/info", &packets);
+
+    let status = collector.status();
+    let of = |name: &str| status.sources.iter().find(|source| source.source == name).unwrap();
+    assert_eq!((of("DV01").received, of("DV01").rejected, of("DV01").over_quota), (104, 1, 0));
+    let kept = of("looper").received;
+    assert!(matches!(kept, 10..=11) && of("looper").over_quota == 31 - kept, "of two spans at most: {status:?}");
+    let found = ids(&archive.archive);
+    let of = |participant: &Participant| {
+        let of_life = found.iter().filter(|id| id.incarnation == participant.incarnation());
+        of_life.map(|id| id.number).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&antenna), (0..105).filter(|&number| number != 102).collect::<Vec<_>>());
+    assert_eq!(of(&looper), (0..kept).collect::<Vec<_>>(), "the oldest");
 }

@@ -69,8 +69,9 @@ impl<'a> Decoder<'a> {
         Ok(found)
     }
 
+    /// Skips the padding before a value of 4 bytes.
     #[inline]
-    fn align(&mut self) {
+    pub fn align(&mut self) {
         self.at = self.at.next_multiple_of(4).min(self.bytes.len());
     }
 

@@ -31,11 +31,15 @@ use crate::{cdr::BadCdr, record::LogRecord};
 
 mod builder;
 mod intern;
+mod joined;
 mod parts;
+mod sequence;
 mod view;
 
 pub use builder::{LARGEST, LogBatchBuilder, OriginId, PushError};
+pub use joined::JoinedBatch;
 pub use parts::{OriginParts, RecordParts};
+pub use sequence::BatchSequence;
 pub use view::{ArchiveView, Data, LogBatchView, OriginView, RecordView, Records};
 
 /// The type id of a LogBatch in a batch header.

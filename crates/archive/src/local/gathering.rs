@@ -11,8 +11,8 @@ use crate::{
     Appended, Arrival, StreamOffset,
     ids::seen::{Run, Seen},
     wal::{
-        digest::{self, Digest},
-        group::Group,
+        digest::{self, Digest, Stored, Together},
+        group::{self, Group},
     },
 };
 
@@ -39,6 +39,31 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
+    /// Adds all samples of an arrival at once, if each of them is new and they follow in their own stream; returns `None`
+    /// otherwise.
+    pub(crate) fn take_whole(&mut self, arrival: &Arrival<'_>, whole: &Together<'_>) -> Option<Appended> {
+        let Together { digest: whole, contents } = whole;
+        let header = arrival.header;
+        let next = header.first + arrival.samples.len() as u64;
+        let offset = arrival
+            .advances
+            .filter(|offset| (offset.incarnation, offset.stream, offset.next) == (header.incarnation, header.stream, next))?;
+        let stream = (offset.incarnation, offset.stream);
+        let identified = u64::from(whole.records - whole.anonymous);
+        let is_new = self.offsets.get(&stream).is_none_or(|&stored| stored <= header.first)
+            && !whole.doubled
+            && self.seen.missing(&whole.runs) == identified;
+        if !is_new || !group::fits_a_frame(arrival.samples) {
+            return None;
+        }
+        self.seen.insert(&whole.runs);
+        self.group.push(arrival, header.first..next, offset, contents, whole);
+        self.offsets.insert(stream, offset.next);
+        self.ticket += 1;
+        self.group.ticket = self.ticket;
+        Some(Appended { ticket: self.ticket, records: u64::from(whole.records), duplicates: 0 })
+    }
+
     /// Adds the new part of an arrival.
     pub(crate) fn take(&mut self, arrival: &Arrival<'_>, digests: &[Digest]) -> Appended {
         let header = arrival.header;
@@ -75,11 +100,11 @@ impl Gathering {
             let kept = if place < known { Sifted::Nothing } else { self.sift(sample, digest) };
             let new = match kept {
                 Sifted::All => {
-                    self.group.push(arrival, number, offset, sample, digest);
+                    self.group.push(arrival, number..number + 1, offset, &[Stored::Sample(sample)], digest);
                     total
                 }
                 Sifted::Some(sample, digest) => {
-                    self.group.push(arrival, number, offset, &sample, &digest);
+                    self.group.push(arrival, number..number + 1, offset, &[Stored::Sample(&sample)], &digest);
                     u64::from(digest.records)
                 }
                 Sifted::Nothing => 0,

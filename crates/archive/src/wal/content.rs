@@ -2,13 +2,13 @@
 
 use std::{io, path::Path, sync::Arc};
 
-use tampu_types::{BatchHeader, Incarnation, Time};
+use tampu_types::{BatchHeader, Incarnation, Time, log_batch::BatchSequence};
 
 use crate::{
     ids::seen::Run,
     parquet::{self, BadTable, Column, Layout, Rows, Sent, Table, Written, write_file},
     tables::{self, PlainRows, Schema},
-    wal::digest::{self, Digest},
+    wal::digest::{self, Digest, Together},
 };
 
 /// Content of an archive.
@@ -34,14 +34,24 @@ impl Content {
         }
     }
 
+    /// Summarises several samples as one; `None` where each has to be summarised for itself. An error names the first that
+    /// is not valid.
+    pub(crate) fn digest_all<'a>(self, samples: &[&'a [u8]]) -> Result<Option<Together<'a>>, (usize, String)> {
+        match self {
+            Content::Log if samples.len() > 1 => digest::digest_all(samples).map(Some),
+            Content::Log | Content::Plain(_) => Ok(None),
+        }
+    }
+
     /// Summarises the body of a stored batch frame.
     pub(crate) fn digest_body(self, body: &[u8]) -> Result<Digest, String> {
         let (header, samples) = BatchHeader::decode(body).map_err(|error| error.to_string())?;
         let mut whole = Digest::default();
+        let mut sequence = BatchSequence::default();
         for sample in crate::wal::frame::samples(samples) {
             let sample = sample.ok_or("a sample's length leads outside")?;
             match self {
-                Content::Log => digest::read_into(sample, &mut whole)?,
+                Content::Log => digest::read_next(&mut sequence, sample, &mut whole)?,
                 Content::Plain(schema) => whole.join(schema.digest(&header, sample)?),
             }
         }

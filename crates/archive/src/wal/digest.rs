@@ -2,7 +2,7 @@
 
 use tampu_types::{
     Incarnation, Time,
-    log_batch::{LogBatchView, RecordView},
+    log_batch::{BatchSequence, JoinedBatch, LogBatchView, RecordView},
 };
 
 use crate::{ids::seen::Run, wal::frame::LevelSet};
@@ -104,8 +104,53 @@ pub(crate) fn digest(sample: &[u8]) -> Result<Digest, String> {
     Ok(digest)
 }
 
+/// Several samples that are stored together.
+pub(crate) struct Together<'a> {
+    /// Summary of all samples.
+    pub(crate) digest: Digest,
+    /// Samples in the form in which they are stored.
+    pub(crate) contents: Vec<Stored<'a>>,
+}
+
+/// One or more samples in the form in which they are stored.
+pub(crate) enum Stored<'a> {
+    /// One sample as it came.
+    Sample(&'a [u8]),
+    /// Samples with equal tables, as one.
+    Joined(JoinedBatch<'a>),
+}
+
+/// Summarises several `LogBatch`es as one, and joins those that have equal tables; each must be valid. An error names the
+/// first that is not.
+pub(crate) fn digest_all<'a>(samples: &[&'a [u8]]) -> Result<Together<'a>, (usize, String)> {
+    let (mut digest, mut contents) = (Digest::default(), Vec::new());
+    let mut sequence = BatchSequence::default();
+    for (place, sample) in samples.iter().enumerate() {
+        let view = sequence.parse(sample).map_err(|error| (place, error.to_string()))?;
+        add(view, &mut digest).map_err(|why| (place, why))?;
+        let is_joined = match contents.last_mut() {
+            Some(Stored::Joined(joined)) => joined.add(view),
+            Some(Stored::Sample(_)) | None => false,
+        };
+        if !is_joined {
+            contents.push(JoinedBatch::begin(view).map_or(Stored::Sample(sample), Stored::Joined));
+        }
+    }
+    digest.tidy();
+    Ok(Together { digest, contents })
+}
+
+/// Adds the `LogBatch` that follows those in the sequence.
+pub(crate) fn read_next<'a>(sequence: &mut BatchSequence<'a>, sample: &'a [u8], digest: &mut Digest) -> Result<(), String> {
+    add(sequence.parse(sample).map_err(|error| error.to_string())?, digest)
+}
+
 pub(crate) fn read_into(sample: &[u8], digest: &mut Digest) -> Result<(), String> {
     let view = LogBatchView::parse(sample).map_err(|error| error.to_string())?;
+    add(&view, digest)
+}
+
+fn add(view: &LogBatchView<'_>, digest: &mut Digest) -> Result<(), String> {
     let before = digest.records;
     let mut bad = None;
     for record in view.records() {

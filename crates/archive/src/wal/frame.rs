@@ -18,7 +18,7 @@
 //! stream advanced without content to keep. The marker makes the next frame findable behind a damaged one. Contract:
 //! `spec/log-segment.md`.
 
-use tampu_types::{Incarnation, Level, Time};
+use tampu_types::{Incarnation, Level, Time, log_batch::JoinedBatch};
 
 use crate::framed::{self, BadFrame, FrameKind};
 
@@ -152,6 +152,14 @@ pub(crate) fn push_sample(sample: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(sample.len() as u32).to_le_bytes());
     out.extend_from_slice(sample);
     out.resize(out.len() + sample.len().next_multiple_of(4) - sample.len(), 0);
+}
+
+/// Appends samples that are joined into one.
+pub(crate) fn push_joined(joined: &JoinedBatch<'_>, out: &mut Vec<u8>) {
+    debug_assert!(out.len().is_multiple_of(4), "a batch begins at a multiple of 4");
+    out.extend_from_slice(&(joined.length() as u32).to_le_bytes());
+    joined.put(out);
+    out.resize(out.len().next_multiple_of(4), 0);
 }
 
 fn u32_at(bytes: &[u8; HEADER], at: usize) -> u32 {

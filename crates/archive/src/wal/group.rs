@@ -1,12 +1,14 @@
 //! A group between two commits: its unfinished frames, and the records in them.
 
+use std::ops::Range;
+
 use tampu_types::{BatchHeader, Incarnation, Time};
 
 use crate::{
     Arrival, StreamOffset,
     ids::seen::Run,
     wal::{
-        digest::Digest,
+        digest::{Digest, Stored},
         frame::{self, FrameHeader, Kind, LevelSet},
         segment::Entry,
     },
@@ -18,6 +20,11 @@ pub(crate) const OVERHEAD: usize = frame::HEADER + 72 + 2 * 200 + 24;
 const FRAME: usize = 256 << 10;
 /// Longest time in ns between samples of one frame, which share its time of reception.
 const TOGETHER: i64 = 1_000_000;
+
+/// Returns whether these samples are no more than a frame holds.
+pub(crate) fn fits_a_frame(samples: &[&[u8]]) -> bool {
+    samples.iter().map(|sample| sample.len() + 8).sum::<usize>() <= FRAME
+}
 
 /// Frames that wait for the disk.
 #[derive(Debug, Default)]
@@ -37,6 +44,8 @@ struct Open {
     start: usize,
     frame: FrameHeader,
     batch: Option<(usize, BatchHeader)>,
+    /// Number of the sample that may join it.
+    number: u64,
 }
 
 impl Group {
@@ -59,21 +68,38 @@ impl Group {
         self.open = None;
     }
 
-    /// Adds the sample with number `number` of its stream to the open frame or to a new one.
-    pub(crate) fn push(&mut self, arrival: &Arrival<'_>, number: u64, offset: StreamOffset, sample: &[u8], digest: &Digest) {
-        if !self.open.as_ref().is_some_and(|open| open.takes(arrival, number, offset, self.bytes.len())) {
+    /// Adds the samples with these numbers of their stream to the open frame or to a new one. `contents` holds them as
+    /// they are stored, and `digest` summarises them.
+    pub(crate) fn push(
+        &mut self,
+        arrival: &Arrival<'_>,
+        numbers: Range<u64>,
+        offset: StreamOffset,
+        contents: &[Stored<'_>],
+        digest: &Digest,
+    ) {
+        if !self.open.as_ref().is_some_and(|open| open.takes(arrival, numbers.start, offset, self.bytes.len())) {
             self.close();
             let start = self.bytes.len();
-            let header = BatchHeader { first: number, count: 0, ..arrival.header.clone() };
+            let header = BatchHeader { first: numbers.start, count: 0, ..arrival.header.clone() };
             self.bytes.resize(start + frame::HEADER + header.encoded_len(), 0);
             let frame = empty_frame(Kind::Batch, arrival.received, offset);
-            self.open = Some(Open { start, frame, batch: Some((start + frame::HEADER, header)) });
+            self.open = Some(Open { start, frame, batch: Some((start + frame::HEADER, header)), number: 0 });
         }
-        frame::push_sample(sample, &mut self.bytes);
+        for stored in contents {
+            match stored {
+                Stored::Sample(sample) => frame::push_sample(sample, &mut self.bytes),
+                Stored::Joined(joined) => frame::push_joined(joined, &mut self.bytes),
+            }
+        }
         self.records += u64::from(digest.records);
         self.runs.extend_from_slice(&digest.runs);
-        if let Some(Open { frame, batch: Some((_, header)), .. }) = &mut self.open {
-            header.count += 1;
+        if let Some(open) = &mut self.open
+            && let Some((_, header)) = &mut open.batch
+        {
+            header.count += contents.len() as u32;
+            open.number = numbers.end;
+            let frame = &mut open.frame;
             frame.records += digest.records;
             frame.next = frame.next.max(offset.next);
             frame.earliest = frame.earliest.min(digest.earliest);
@@ -95,13 +121,13 @@ impl Group {
         self.close();
         let start = self.bytes.len();
         self.bytes.resize(start + frame::HEADER, 0);
-        self.open = Some(Open { start, frame: empty_frame(Kind::Offset, received, offset), batch: None });
+        self.open = Some(Open { start, frame: empty_frame(Kind::Offset, received, offset), batch: None, number: 0 });
         self.close();
     }
 
     /// Closes the open frame.
     pub(crate) fn close(&mut self) {
-        let Some(Open { start, mut frame, batch }) = self.open.take() else { return };
+        let Some(Open { start, mut frame, batch, .. }) = self.open.take() else { return };
         frame.length = (self.bytes.len() - start) as u32;
         if frame.records == 0 {
             // The frame has no records: a search for any time may skip it.
@@ -140,7 +166,7 @@ impl Open {
     fn takes(&self, arrival: &Arrival<'_>, number: u64, offset: StreamOffset, end: usize) -> bool {
         let Some((_, batch)) = &self.batch else { return false };
         let header = arrival.header;
-        batch.next() == number
+        self.number == number
             && (batch.incarnation, batch.stream) == (header.incarnation, header.stream)
             && (batch.type_id, batch.type_version) == (header.type_id, header.type_version)
             && (batch.clock, batch.tai_offset) == (header.clock, header.tai_offset)

@@ -6,9 +6,10 @@ use std::sync::{
 };
 
 use tampu_shm::{Overwritten, RingView};
-use tampu_types::{ClockState, Incarnation, SourceName, Time};
+use tampu_types::{BatchHeader, ClockState, Incarnation, SourceName, Time};
 
 use super::{loss::LossReason, stream_state::StreamInfo};
+use crate::wire::batch::{FLAG_SOON, Piece, sample_at};
 
 /// An event of a reader, in order within each stream.
 #[derive(Debug)]
@@ -21,12 +22,12 @@ pub enum Event<'a> {
     Source(SourceChange),
 }
 
-/// Event of a reader that passes batches on.
+/// Event of a reader that takes whole batches: it passes them on, or handles their samples together.
 #[derive(Debug)]
 pub enum BatchEvent<'a> {
     /// A batch as its writer sent it.
     Batch(WholeBatch<'a>),
-    /// A sample of a batch that cannot be passed on as it is: parts of it came before, or it is lent.
+    /// A sample of a batch that is not whole: parts of it came before, or it is lent.
     Sample(Sample<'a>),
     /// Samples that are lost.
     Gap(Gap),
@@ -45,8 +46,31 @@ pub struct WholeBatch<'a> {
     pub next: u64,
     /// Arrival, by this host's clock.
     pub received: Time,
+    /// Header of the batch, with the flags of its writer.
+    pub header: &'a BatchHeader,
     /// Header and body.
     pub bytes: &'a [u8],
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> WholeBatch<'a> {
+    /// Returns the samples in order, from [`WholeBatch::first`] on.
+    pub fn samples(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (body, mut at) = (self.body, 0);
+        (0..self.header.count).map_while(move |_| match sample_at(body, at) {
+            Ok((Piece::Bytes(bytes), next)) => {
+                at = next;
+                Some(bytes)
+            }
+            // The reader has looked at all of them before.
+            Ok((Piece::Loaned(_), _)) | Err(_) => None,
+        })
+    }
+
+    /// Returns true if a caller at the writer waits until the batch is committed.
+    pub fn soon(&self) -> bool {
+        self.header.flags & FLAG_SOON != 0
+    }
 }
 
 /// One sample of a reader.

@@ -1,32 +1,31 @@
 //! Intake of batches from the bus by one reader and one worker: append to the archive, acknowledge after the commit.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use tampu_bus::{Event, Gap, LossReason, Reader, Sample, SourceChange, SourceState, StreamInfo, access::Denied};
+use tampu_bus::{BatchEvent, Gap, Reader, SourceChange, SourceState, StreamInfo, access::Denied};
 use tampu_types::{
-    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time, TopicName,
-    log_batch::{LogBatchView, TYPE_ID, VERSION, encode_records},
+    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time,
+    log_batch::{TYPE_ID, VERSION, encode_records},
 };
 
 use super::{
     dropped::{Dropped, Ledger},
     gaps::Teller,
     quota::{Meters, Packet},
-    ring_losses::reported_losses,
     router::Router,
     state::CollectorShared,
 };
 use crate::spool::{
     frame::{self, Frame},
     ledger::Lost,
-    topic::SPOOLED,
 };
 use tampu_archive::{Appended, ArchiveError, Arrival, StreamOffset};
+
+mod packets;
 
 /// Time for which an answer of the access rules holds.
 const ASKED_FOR: Duration = Duration::from_secs(1);
@@ -80,19 +79,24 @@ impl Intake {
         let alarm = self.reader.alarm();
         self.store.shared.archive.on_commit(Box::new(move |_| alarm.ring()));
         while !self.store.is_stopping() {
-            match self.reader.next(IDLE) {
-                Some(Event::Sample(sample)) => {
-                    let soon = sample.soon;
-                    if self.store.sample(&sample) {
-                        if soon {
-                            self.store.shared.archive.hurry();
-                        }
-                        self.reader.note_received();
-                    }
+            let (taken, soon) = match self.reader.next_batch(IDLE) {
+                Some(BatchEvent::Batch(batch)) => (self.store.batch(&batch), batch.soon()),
+                Some(BatchEvent::Sample(sample)) => (self.store.sample(&sample), sample.soon),
+                Some(BatchEvent::Gap(gap)) => {
+                    self.store.gap(gap);
+                    (false, false)
                 }
-                Some(Event::Gap(gap)) => self.store.gap(gap),
-                Some(Event::Source(change)) => self.store.changed(&change),
-                None => {}
+                Some(BatchEvent::Source(change)) => {
+                    self.store.changed(&change);
+                    (false, false)
+                }
+                None => (false, false),
+            };
+            if taken {
+                if soon {
+                    self.store.shared.archive.hurry();
+                }
+                self.reader.note_received();
             }
             let now_committed = self.store.shared.archive.committed();
             if now_committed != committed {
@@ -160,109 +164,11 @@ impl Store {
         self.router.as_ref().is_some_and(|router| !router.is_idle())
     }
 
-    /// Takes a sample; returns whether the archive has its content in memory.
-    fn sample(&mut self, sample: &Sample<'_>) -> bool {
-        let stream = sample.stream;
-        if stream.type_tag == SPOOLED {
-            self.spooled(sample);
-            return false;
-        }
-        let bytes = match sample.payload.bytes() {
-            Some(bytes) => Cow::Borrowed(bytes),
-            None => match sample.payload.to_vec() {
-                Ok(bytes) => Cow::Owned(bytes),
-                // The writer has taken back the lent memory: the sample is lost as if it had been dropped.
-                Err(_) => {
-                    let (from, to, why) = (sample.sequence, Some(sample.sequence + 1), LossReason::Dropped);
-                    self.gap(Gap { stream: stream.clone(), from, to, why });
-                    return false;
-                }
-            },
-        };
-        let header = BatchHeader {
-            domain: self.shared.participant.domain().clone(),
-            source: stream.source.clone(),
-            incarnation: stream.incarnation,
-            stream: stream.stream,
-            first: sample.sequence,
-            count: 1,
-            type_id: stream.type_tag.id,
-            type_version: stream.type_tag.version,
-            acquired: sample.acquired,
-            sent: sample.sent,
-            clock: sample.clock,
-            tai_offset: sample.tai_offset,
-            flags: 0,
-        };
-        if let Err(denied) = self.may_write(stream) {
-            let why = denied.to_string();
-            let records = record_count(&bytes);
-            self.shared.status.refused(&stream.source, records, &why);
-            self.drop_sample(sample, &header, &bytes, records, why);
-            return false;
-        }
-        let packet = Packet {
-            source: &stream.source,
-            incarnation: stream.incarnation,
-            stream: stream.stream,
-            topic: &stream.topic,
-            sent: sample.sent,
-            received: Some(sample.received),
-        };
-        self.follow_quotas();
-        if let Err(over) = self.meters.admit(&packet) {
-            let records = record_count(&bytes);
-            self.shared.status.over_quota(&stream.source, records);
-            self.drop_sample(sample, &header, &bytes, records, over.to_string());
-            return false;
-        }
-        let of_logs = stream.type_tag.id == TYPE_ID;
-        let sifted = self.router.as_ref().filter(|_| of_logs).and_then(|router| router.sift(&bytes));
-        let kept = match &sifted {
-            Some(sifted) => sifted.kept.as_deref(),
-            None => Some(bytes.as_ref()),
-        };
-        let arrival = Arrival::of_stream(&header, kept.as_slice(), sample.received);
-        let taken = if of_logs {
-            self.append(&arrival)
-        } else {
-            Err(format!("its type is {}, a log batch's is {TYPE_ID}", stream.type_tag.id))
-        };
-        let taken = match taken {
-            Ok(appended) => appended,
-            Err(why) => {
-                self.shared.rejected.put(&header, &bytes, &why);
-                self.shared.status.rejected(&stream.source);
-                // The batch was set aside and counts as done: it must not be sent again.
-                self.append(&Arrival { samples: &[], ..arrival }).unwrap_or_default()
-            }
-        };
-        let Some(appended) = taken else { return false };
-        // A batch that was set aside counts towards the quota, too.
-        let records = (appended.records + appended.duplicates).max(1);
-        self.meters.charge(&packet, records, bytes.len() as u64);
-        self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
-        self.note_losses(&stream.source, &stream.topic, &bytes, &appended);
-        if let (true, Some(kept), true) = (self.has_routes(), kept, appended.records > 0) {
-            self.to_route.push_back((appended.ticket, kept.to_vec()));
-        }
-        if let (Some(router), Some(sifted)) = (&self.router, sifted) {
-            self.shared.status.left_out(&stream.source, sifted.records);
-            router.route(sifted.left_out);
-        }
-        self.wait_for(&appended, stream, sample.sequence + 1);
-        true
-    }
-
     /// Stores a sample of a spool: a packet as if it had arrived directly, except that the spool's stream advances.
-    fn spooled(&mut self, sample: &Sample<'_>) {
-        let stream = sample.stream;
-        let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: sample.sequence + 1 };
-        let read = sample.payload.to_vec();
-        let frame = read.as_ref().map_err(ToString::to_string);
-        let frame = frame.and_then(|bytes| frame::read(bytes).map_err(|why| why.to_string()));
-        let appended = match frame {
-            Ok((Frame::Packet(packet), _)) => self.spooled_packet(&packet, stream, offset, sample.received),
+    fn spooled(&mut self, stream: &Arc<StreamInfo>, number: u64, bytes: &[u8], received: Time) {
+        let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: number + 1 };
+        let appended = match frame::read(bytes) {
+            Ok((Frame::Packet(packet), _)) => self.spooled_packet(&packet, stream, offset, received),
             Ok((Frame::Tally(json), _)) => {
                 let tally = serde_json::from_slice::<BTreeMap<String, Lost>>(json).unwrap_or_default();
                 for (source, records) in self.shared.spooled.tally(stream.incarnation.boot, tally) {
@@ -270,17 +176,17 @@ impl Store {
                         self.shared.status.lost_in_spool(&source, records);
                     }
                 }
-                self.advance(offset, sample.received)
+                self.advance(offset, received)
             }
-            Ok((Frame::Unknown(_), _)) => self.advance(offset, sample.received),
+            Ok((Frame::Unknown(_), _)) => self.advance(offset, received),
             Err(why) => {
                 self.shared.status.rejected(&stream.source);
-                self.ledger.add(&stream.source, format!("a spool's frame cannot be read: {why}"), 1, sample.payload.len() as u64);
-                self.advance(offset, sample.received)
+                self.ledger.add(&stream.source, format!("a spool's frame cannot be read: {why}"), 1, bytes.len() as u64);
+                self.advance(offset, received)
             }
         };
         if let Some(appended) = appended {
-            self.wait_for(&appended, stream, sample.sequence + 1);
+            self.wait_for(&appended, stream, number + 1);
         }
     }
 
@@ -343,15 +249,6 @@ impl Store {
         Some(appended)
     }
 
-    /// Counts the losses that a packet reports. A packet that repeats records may repeat its reports too, so it is not counted.
-    fn note_losses(&self, source: &SourceName, topic: &TopicName, packet: &[u8], appended: &Appended) {
-        let is_new = appended.records > 0 && appended.duplicates == 0;
-        let lost = if is_new { reported_losses(topic.as_str(), packet) } else { 0 };
-        if lost > 0 {
-            self.shared.status.lost_in_rings(source, lost);
-        }
-    }
-
     /// A stream moves on without anything to keep.
     fn advance(&self, offset: StreamOffset, received: Time) -> Option<Appended> {
         let participant = &self.shared.participant;
@@ -397,16 +294,6 @@ impl Store {
         let answer = answer.1.clone();
         self.shared.streams.fetch_add((self.asked.len() - asked) as u64, Ordering::Relaxed);
         answer
-    }
-
-    /// Drops a sample on purpose: counts it, marks it for the report, and keeps it from being sent again.
-    fn drop_sample(&mut self, sample: &Sample<'_>, header: &BatchHeader, bytes: &[u8], records: u64, why: String) {
-        let stream = sample.stream;
-        self.ledger.add(&stream.source, why, records, bytes.len() as u64);
-        let nothing = Arrival { samples: &[], ..Arrival::of_stream(header, &[], sample.received) };
-        if let Ok(Some(appended)) = self.append(&nothing) {
-            self.wait_for(&appended, stream, sample.sequence + 1);
-        }
     }
 
     /// Logs the refused messages in the name of other hosts' processes, at most once in a while.
@@ -556,9 +443,4 @@ impl Store {
         };
         Some(take(&Arrival { header: &header, samples: &[&sample], received: now, advances }))
     }
-}
-
-/// Records in a packet; one that cannot be read counts as one.
-fn record_count(packet: &[u8]) -> u64 {
-    LogBatchView::parse(packet).map_or(1, |view| view.count() as u64)
 }

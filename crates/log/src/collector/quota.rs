@@ -215,6 +215,19 @@ impl Meter {
         Ok(())
     }
 
+    /// Returns the records and bytes that packets like this one may have before a limit is reached.
+    fn room(&mut self, packet: &Packet<'_>, share: Share) -> (u64, u64) {
+        let Quota { bytes_per_s, records_per_s, .. } = self.quota;
+        let used = self.spans.get(&packet.span(share)).copied().unwrap_or_default();
+        let budget = self.budget(packet, share);
+        let left = |used: u64, limit: u64, budget: Option<f64>| match limit {
+            0 => u64::MAX,
+            limit => limit.saturating_mul(SPAN).saturating_sub(used).min(budget.map_or(u64::MAX, |left| left.max(0.0) as u64)),
+        };
+        let records = left(used.records, records_per_s, budget.map(|budget| budget.records));
+        (records, left(used.bytes, bytes_per_s, budget.map(|budget| budget.bytes)))
+    }
+
     /// The budget of a packet's share at its reception.
     fn budget(&mut self, packet: &Packet<'_>, share: Share) -> Option<Budget> {
         let received = packet.received?;
@@ -263,6 +276,14 @@ impl Meters {
         match Share::of(packet.topic) {
             Some(share) => self.meter(packet.source).admit(packet, share),
             None => Ok(()),
+        }
+    }
+
+    /// Returns the records and bytes that packets like this one may have, all together, so that each of them is admitted.
+    pub(super) fn room(&mut self, packet: &Packet<'_>) -> (u64, u64) {
+        match Share::of(packet.topic) {
+            Some(share) => self.meter(packet.source).room(packet, share),
+            None => (u64::MAX, u64::MAX),
         }
     }
 
@@ -436,8 +457,12 @@ mod tests {
                 let packet = Packet { source: &source, incarnation: life(1), stream: 0, topic: &info, sent: Time(second * SECOND), received: None };
                 let (had_records, had_bytes) = kept.entry(second / 10).or_default();
                 let room = (records_per_s == 0 || *had_records < records_per_s * 10) && (bytes_per_s == 0 || *had_bytes < bytes_per_s * 10);
+                let left = meters.room(&packet);
                 prop_assert_eq!(meters.admit(&packet).is_ok(), room);
+                prop_assert_eq!(left.0 > 0 && left.1 > 0, room);
                 if room {
+                    prop_assert!(records_per_s == 0 || left.0 == records_per_s * 10 - *had_records);
+                    prop_assert!(bytes_per_s == 0 || left.1 == bytes_per_s * 10 - *had_bytes);
                     meters.charge(&packet, records, bytes);
                     *had_records += records;
                     *had_bytes += bytes;

@@ -11,6 +11,7 @@
 
 use std::{
     collections::VecDeque,
+    ops::Range,
     sync::{Arc, atomic::Ordering, mpsc::Sender},
     time::{Duration, Instant},
 };
@@ -65,8 +66,8 @@ struct Backend {
     awaited: Option<Grade>,
     /// Packets of the batch that is being drained.
     packets: Vec<(usize, u64)>,
-    /// The packets themselves.
-    bytes: Vec<Vec<u8>>,
+    /// The places of those that keepers get.
+    places: Vec<Range<usize>>,
     /// Bytes drained in it.
     drained: u64,
     /// Since when the oldest packet fills.
@@ -101,7 +102,7 @@ pub(crate) fn run(shared: Arc<LoggerShared>, mut sink: Box<dyn PacketSink>, drai
         promises: Promises::default(),
         awaited: None,
         packets: Vec::new(),
-        bytes: Vec::new(),
+        places: Vec::new(),
         drained: 0,
         filling_since: None,
         urgent: Vec::new(),
@@ -185,7 +186,7 @@ impl Backend {
         let mut stretch = conversion.stretch(u64::MAX);
         let (rings, dictionary) = self.drainer.parts();
         let mut taken = 0;
-        while taken < PASS {
+        while taken < PASS && !self.renderer.packets.are_due() {
             let mut first: Option<(u64, usize)> = None;
             let mut second = u64::MAX;
             for (index, ring) in rings.iter_mut().enumerate() {
@@ -202,7 +203,7 @@ impl Backend {
             let ring = &mut rings[index];
             let before = ring.mark().position;
             let number = ring.number();
-            while taken < PASS {
+            while taken < PASS && !self.renderer.packets.are_due() {
                 let Some(Ok(entry)) = ring.next_entry_until(second) else { break };
                 taken += 1;
                 let time = Time(stretch.utc(entry.ticks).unwrap_or_else(|| {
@@ -216,7 +217,7 @@ impl Backend {
             }
             self.drained += ring.mark().position - before;
         }
-        self.behind = taken >= PASS;
+        self.behind = taken >= PASS || self.renderer.packets.are_due();
         self.report_suppressed();
         taken + overtaken
     }
@@ -323,6 +324,8 @@ impl Backend {
 
     /// Sends everything there is.
     fn send_all(&mut self) {
+        // A pass takes nothing while much waits to be sent.
+        self.send_sealed();
         while self.pass() > 0 {
             self.write(false);
             self.send_sealed();
@@ -364,7 +367,8 @@ impl Backend {
         let period = self.shared.settings.flush_period;
         let old = !period.is_zero() && self.filling_since.is_some_and(|since| since.elapsed() >= period);
         // If no packet is being filled, a batch ends by itself.
-        if old || closing || self.drained >= BATCH || (self.filling_since.is_none() && self.drained > 0) {
+        let much = self.drained >= BATCH || self.renderer.packets.is_full();
+        if old || closing || much || (self.filling_since.is_none() && self.drained > 0) {
             self.sweep();
         }
     }
@@ -377,12 +381,15 @@ impl Backend {
         self.filling_since = None;
         if self.drained > 0 {
             let marks = self.drainer.rings().iter().map(|ring| (ring.number(), ring.mark())).collect();
-            let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
-            self.batches.push(DrainBatch { marks, packets, longs: self.renderer.taken_long(), bytes });
+            let (packets, places) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.places));
+            let (longs, bytes) = (self.renderer.taken_long(), self.renderer.packets.take_memory());
+            self.batches.push(DrainBatch { marks, packets, longs, bytes, places });
             self.drained = 0;
         } else {
             self.packets.clear();
-            self.bytes.drain(..).for_each(|buffer| self.renderer.packets.recycle(buffer));
+            self.places.clear();
+            let memory = self.renderer.packets.take_memory();
+            self.renderer.packets.recycle(memory);
         }
     }
 
@@ -391,23 +398,21 @@ impl Backend {
             self.send(&sealed);
             // Packets that only attached readers receive are not kept for others.
             if self.renderer.packets.key(sealed.stream).reach == Reach::Central {
-                self.bytes.push(sealed.bytes);
-            } else {
-                self.renderer.packets.recycle(sealed.bytes);
+                self.places.push(sealed.place);
             }
         }
     }
 
     fn send(&mut self, sealed: &Sealed) {
-        let key = self.renderer.packets.key(sealed.stream).clone();
+        let (key, packet) = (self.renderer.packets.key(sealed.stream), self.renderer.packets.bytes(sealed));
         let urgent = self.shared.settings.immediate.passes(key.level);
         let records = u64::from(sealed.records);
         loop {
-            match self.sink.publish(&key, urgent, self.awaited, &sealed.bytes) {
+            match self.sink.publish(key, urgent, self.awaited, packet) {
                 Ok(number) => {
                     self.shared.counters.published.fetch_add(records, Ordering::Relaxed);
                     self.shared.counters.by_level[key.level.ordinal()].fetch_add(records, Ordering::Relaxed);
-                    self.shared.counters.bytes.fetch_add(sealed.bytes.len() as u64, Ordering::Relaxed);
+                    self.shared.counters.bytes.fetch_add(packet.len() as u64, Ordering::Relaxed);
                     match self.packets.iter_mut().find(|(stream, _)| *stream == sealed.stream) {
                         Some((_, last)) => *last = number,
                         None => self.packets.push((sealed.stream, number)),

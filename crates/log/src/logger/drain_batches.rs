@@ -4,7 +4,7 @@
 //! wait in the rings until one is half full. Then their packets go into the overflow files beside the rings. However
 //! the process ends, a record is in a ring, in an overflow file, or with a receiver that keeps it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use tampu_ring::{Cursor, Drainer, OverflowFiles};
 
@@ -20,8 +20,9 @@ pub(crate) struct DrainBatch {
     pub packets: Packets,
     /// Records too long for a ring: their files are removed when the batch is delivered.
     pub longs: Vec<(u32, u64)>,
-    /// Its packets themselves.
-    pub bytes: Vec<Vec<u8>>,
+    /// Its packets themselves, and the places of those that keepers get.
+    pub bytes: Vec<u8>,
+    pub places: Vec<Range<usize>>,
 }
 
 /// All that is on its way.
@@ -74,7 +75,7 @@ impl DrainBatches {
                 Delivery::Unwanted if gives_up => {}
                 Delivery::Unwanted if self.is_half_full(drainer) => {
                     // Without overflow files, only the writer's cache holds them.
-                    if self.overflow.take(batch.bytes.iter().map(Vec::as_slice)).unwrap_or(false) {
+                    if self.overflow.take(batch.places.iter().map(|place| &batch.bytes[place.clone()])).unwrap_or(false) {
                         self.in_overflow.push_back(batch.packets.clone());
                     }
                 }
@@ -92,7 +93,7 @@ impl DrainBatches {
             }
             let files = drainer.longs();
             batch.longs.iter().for_each(|&(ring, position)| files.remove(ring, position));
-            batch.bytes.into_iter().for_each(|buffer| builder.recycle(buffer));
+            builder.recycle(batch.bytes);
         }
         while self.in_overflow.front().is_some_and(|packets| delivery(packets, builder, sink) == Delivery::Done) {
             self.in_overflow.pop_front();

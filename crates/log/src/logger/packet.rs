@@ -139,13 +139,11 @@ impl Packet {
         self.count(pushed)
     }
 
-    /// Moves the gathered records into this buffer, and returns their number.
-    pub fn seal(&mut self, buffer: Vec<u8>) -> (Vec<u8>, u32) {
-        let mut bytes = buffer;
-        bytes.clear();
-        bytes.extend_from_slice(self.builder.seal());
+    /// Moves the gathered records to the end of this memory, and returns their number.
+    pub fn seal_into(&mut self, memory: &mut Vec<u8>) -> u32 {
+        memory.extend_from_slice(self.builder.seal());
         self.builder.reset();
-        (bytes, std::mem::take(&mut self.records))
+        std::mem::take(&mut self.records)
     }
 }
 

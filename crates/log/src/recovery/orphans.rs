@@ -206,7 +206,8 @@ impl Tending {
                 continue;
             }
             loop {
-                match self.sink.publish(self.renderer.packets.key(sealed.stream), false, None, &sealed.bytes) {
+                let packets = &self.renderer.packets;
+                match self.sink.publish(packets.key(sealed.stream), false, None, packets.bytes(&sealed)) {
                     Ok(number) => {
                         self.under_way.insert(sealed.stream, number);
                         break;
@@ -224,8 +225,9 @@ impl Tending {
                     }
                 }
             }
-            self.renderer.packets.recycle(sealed.bytes);
         }
+        let memory = self.renderer.packets.take_memory();
+        self.renderer.packets.recycle(memory);
         loop {
             let (sink, streams) = (&mut self.sink, &self.renderer.packets);
             self.under_way.retain(|stream, number| sink.delivered(streams.key(*stream)).is_none_or(|next| next <= *number));

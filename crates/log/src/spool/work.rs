@@ -1,6 +1,7 @@
 //! The spool's worker: waits, stores log packets while no collector keeps them, and sends them back later.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, VecDeque},
     fs, io,
     path::PathBuf,
@@ -131,13 +132,19 @@ impl Work {
 
     fn sample(&mut self, sample: &Sample<'_>, waiting: &mut Waiting) {
         let stream = sample.stream;
-        let Ok(bytes) = sample.payload.to_vec() else {
-            // The writer has taken back the lent memory.
-            let what =
-                format!("sample {} of {} from {} lost: its writer took it back", sample.sequence, stream.topic, stream.source);
-            return self.miss(stream, sample.sequence, sample.sequence + 1, what, waiting);
+        let bytes = match sample.payload.bytes() {
+            Some(bytes) => Cow::Borrowed(bytes),
+            None => match sample.payload.to_vec() {
+                Ok(bytes) => Cow::Owned(bytes),
+                // The writer has taken back the lent memory.
+                Err(_) => {
+                    let (number, StreamInfo { topic, source, .. }) = (sample.sequence, &**stream);
+                    let what = format!("sample {number} of {topic} from {source} lost: its writer took it back");
+                    return self.miss(stream, number, number + 1, what, waiting);
+                }
+            },
         };
-        let records = LogBatchView::parse(&bytes).map_or(1, |view| view.count() as u32);
+        let records = LogBatchView::claimed(&bytes).map_or(1, |count| count as u32);
         let packet = Packet {
             received: sample.received,
             records,

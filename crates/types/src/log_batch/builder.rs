@@ -68,6 +68,10 @@ pub struct LogBatchBuilder {
     string_count: u32,
     origins: Vec<u8>,
     origin_count: u32,
+    /// Strings in the table after its first origin was placed.
+    first_strings: u32,
+    /// True while the tables are those of the batch before: the one origin of that batch, and no record yet.
+    carried: bool,
     /// Texts remembered over batches.
     known_strings: Interner,
     known_origins: Interner,
@@ -117,6 +121,8 @@ impl LogBatchBuilder {
             string_count: 0,
             origins: Vec::new(),
             origin_count: 0,
+            first_strings: 0,
+            carried: false,
             known_strings: Interner::default(),
             known_origins: Interner::default(),
             origin_values: Vec::new(),
@@ -140,7 +146,8 @@ impl LogBatchBuilder {
     /// Returns the number of bytes of the batch, including the tables.
     pub fn len(&self) -> usize {
         let tables = [&self.incarnations, &self.strings, &self.origins];
-        tables.iter().fold(self.sealed.unwrap_or(self.out.len()), |length, table| length.next_multiple_of(4) + table.len())
+        let length_of = |table: &Vec<u8>| if self.carried { TABLE_HEAD } else { table.len() };
+        tables.iter().fold(self.sealed.unwrap_or(self.out.len()), |length, table| length.next_multiple_of(4) + length_of(table))
     }
 
     /// Returns a number for this origin, to push records with. It takes no room in a batch without a record of it.
@@ -194,8 +201,12 @@ impl LogBatchBuilder {
         let before = self.out.len();
         let origin = match self.known_origins.place(origin.number, self.batch) {
             Some(index) => index,
-            None => self.place_origin(origin.number),
+            None => {
+                self.drop_carried();
+                self.place_origin(origin.number)
+            }
         };
+        self.carried = false;
         self.write_record(origin, record, data);
         let length = self.len();
         if length > self.limit {
@@ -359,6 +370,9 @@ impl LogBatchBuilder {
         let index = self.origin_count;
         self.known_origins.set_place(number, self.batch, index);
         self.origin_count += 1;
+        if index == 0 {
+            self.first_strings = self.string_count;
+        }
         index
     }
 
@@ -376,6 +390,7 @@ impl LogBatchBuilder {
 
     /// Completes the batch and lends its bytes. More records may follow; then it has to be sealed again.
     pub fn seal(&mut self) -> &[u8] {
+        self.drop_carried();
         if self.sealed.is_none() {
             let out = &mut self.out;
             self.sealed = Some(out.len());
@@ -405,12 +420,30 @@ impl LogBatchBuilder {
     }
 
     /// Begins the next batch: clears the records, and keeps memory and origins.
+    ///
+    /// Tables with one origin and nothing else are kept until the first record shows whether it has the same one: batches
+    /// of a record each would otherwise spend most of their time on equal tables.
     pub fn reset(&mut self) {
         self.sealed = None;
         self.count = 0;
         self.out.clear();
         self.out.extend_from_slice(&cdr::ENCAPSULATION);
         self.out.resize(HEAD, 0);
+        let is_full = self.known_strings.bytes() + self.known_origins.bytes() > REMEMBERED;
+        self.carried = !is_full && self.origin_count == 1 && self.string_count == self.first_strings;
+        if !self.carried {
+            self.begin_tables();
+        }
+    }
+
+    /// Begins empty tables if those of the batch before are not wanted.
+    fn drop_carried(&mut self) {
+        if std::mem::take(&mut self.carried) {
+            self.begin_tables();
+        }
+    }
+
+    fn begin_tables(&mut self) {
         for table in [&mut self.incarnations, &mut self.strings, &mut self.origins] {
             table.clear();
             table.resize(TABLE_HEAD, 0);

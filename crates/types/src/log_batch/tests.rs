@@ -58,6 +58,73 @@ fn an_origin_stays_known_over_batches_and_its_age_is_told() {
 }
 
 #[test]
+fn tables_that_repeat_are_decoded_once() {
+    let batch = |logger: &str, message: &str| {
+        encode_records(&[LogRecord { logger: logger.to_owned(), ..LogRecord::new(Level::Info, message) }]).unwrap()
+    };
+    // Messages of all lengths: padding before the tables is no part of them.
+    let batches: Vec<Vec<u8>> = (0..20).map(|length| batch(if length < 10 { "a" } else { "b" }, &"x".repeat(length))).collect();
+    let mut sequence = BatchSequence::default();
+    for (length, bytes) in batches.iter().enumerate() {
+        let view = sequence.parse(bytes).unwrap();
+        let record = view.records().next().unwrap().unwrap();
+        assert_eq!((record.origin().logger(), record.message().len()), (if length < 10 { "a" } else { "b" }, length));
+    }
+    assert_eq!(sequence.decoded(), 2);
+    assert!(sequence.parse(&[]).is_err() && sequence.parse(&batches[19]).is_ok());
+}
+
+#[test]
+fn equal_bytes_that_align_otherwise_are_other_tables() {
+    // The tables of both begin with the same bytes behind the records, but at another multiple of 4.
+    let plain = encode_records(&[LogRecord::new(Level::Info, "abc")]).unwrap();
+    let moved = |cut| {
+        let mut moved = plain.clone();
+        moved.insert(cut, 0);
+        moved
+    };
+    let all: Vec<Vec<u8>> = (0..plain.len()).map(moved).collect();
+    let mut sequence = BatchSequence::default();
+    for (cut, moved) in all.iter().enumerate() {
+        sequence.parse(&plain).unwrap();
+        assert_eq!(sequence.parse(moved).is_ok(), LogBatchView::parse(moved).is_ok(), "{cut}");
+    }
+}
+
+#[test]
+fn batches_with_the_tables_of_the_batch_before_are_those_of_a_new_builder() {
+    let mut builder = LogBatchBuilder::new();
+    let names = ["a", "b"];
+    let origins = names.map(|logger| builder.origin(&OriginParts { logger, host: "h", ..OriginParts::default() }));
+    // For each batch the origins of its records, and whether a record has a value with a name.
+    let plan: [(&[usize], bool); 12] = [
+        (&[0], false),
+        (&[0], false),
+        (&[], false),
+        (&[0], true),
+        (&[0], false),
+        (&[1], false),
+        (&[1, 0], false),
+        (&[0], false),
+        (&[0, 0], false),
+        (&[0, 1], true),
+        (&[], false),
+        (&[0], false),
+    ];
+    for (number, (of, named)) in plan.into_iter().enumerate() {
+        let mut fresh = LogBatchBuilder::new();
+        let record = RecordParts { number: number as u64, message: "m", ..RecordParts::default() };
+        let value = named.then_some(("name", "1"));
+        for &which in of {
+            builder.push(origins[which], &record, value).unwrap();
+            fresh.append(&OriginParts { logger: names[which], host: "h", ..OriginParts::default() }, &record, value).unwrap();
+        }
+        assert_eq!((builder.len(), builder.is_empty()), (fresh.len(), of.is_empty()), "{number}");
+        assert_eq!(builder.finish(), fresh.finish(), "{number}");
+    }
+}
+
+#[test]
 fn a_batch_beyond_its_bound_is_refused_and_stays_whole() {
     let mut builder = LogBatchBuilder::with_limit(10_000);
     let large = LogRecord::new(Level::Info, "x".repeat(6_000));
@@ -207,6 +274,35 @@ proptest! {
         if let Ok(view) = LogBatchView::parse(&bytes) {
             for record in view.records().flatten() {
                 record.to_record();
+            }
+        }
+    }
+
+    #[test]
+    fn batches_in_sequence_are_read_as_each_alone(
+        records in vec(arbitrary::record(), 1..4), order in vec((any::<usize>(), "[a-z]{0,5}"), 1..12),
+        change in any::<Option<(usize, usize, u8)>>(),
+    ) {
+        let mut batches: Vec<Vec<u8>> = order
+            .iter()
+            .map(|(which, message)| {
+                let record = LogRecord { message: message.clone(), ..records[which % records.len()].clone() };
+                encode_records(&[record]).unwrap()
+            })
+            .collect();
+        if let Some((batch, at, byte)) = change {
+            let batch = batch % batches.len();
+            let at = at % batches[batch].len();
+            batches[batch][at] = byte;
+        }
+        let records = |view: &LogBatchView<'_>| view.records().map(|record| record.map(|record| record.to_record())).collect::<Vec<_>>();
+        let mut sequence = BatchSequence::default();
+        for batch in &batches {
+            let alone = LogBatchView::parse(batch).map(|view| (view.unknown().to_vec(), records(&view)));
+            let found = sequence.parse(batch).map(|view| (view.unknown().to_vec(), records(view)));
+            prop_assert_eq!(found, alone);
+            if let Ok(view) = LogBatchView::parse(batch) {
+                prop_assert_eq!(LogBatchView::claimed(batch), Ok(view.count()));
             }
         }
     }

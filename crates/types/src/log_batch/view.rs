@@ -37,6 +37,8 @@ pub struct LogBatchView<'a> {
     /// The shared texts, the empty one first, so that an index is a position.
     strings: Vec<&'a str>,
     origins: Vec<Origin<'a>>,
+    /// Bytes of the tables and of all that follows them, in their encoding.
+    tables: &'a [u8],
     unknown: &'a [u8],
 }
 
@@ -53,10 +55,22 @@ struct Origin<'a> {
 impl<'a> LogBatchView<'a> {
     /// Reads the tables and finds the records; each record is checked when it is read.
     pub fn parse(bytes: &'a [u8]) -> Result<LogBatchView<'a>, BadCdr> {
+        let (records, count, batch) = LogBatchView::records_of(bytes)?;
+        LogBatchView::with_tables(records, count, batch)
+    }
+
+    /// Finds the records and their number; returns the decoder of the tables behind them, too.
+    pub(super) fn records_of(bytes: &'a [u8]) -> Result<(Decoder<'a>, usize, Decoder<'a>), BadCdr> {
         let mut batch = Decoder::new(bytes)?.delimited()?;
         let mut records = batch.delimited()?;
         let count = records.count(LEAST_RECORD)?;
+        // From here on equal bytes have equal meanings.
+        batch.align();
+        Ok((records, count, batch))
+    }
 
+    pub(super) fn with_tables(records: Decoder<'a>, count: usize, mut batch: Decoder<'a>) -> Result<LogBatchView<'a>, BadCdr> {
+        let tables = batch.rest();
         let incarnations = {
             let mut table = batch.delimited()?;
             let count = table.count(16)?;
@@ -73,7 +87,7 @@ impl<'a> LogBatchView<'a> {
             }
             strings
         };
-        let mut view = LogBatchView { records, count, incarnations, strings, origins: Vec::new(), unknown: &[] };
+        let mut view = LogBatchView { records, count, incarnations, strings, origins: Vec::new(), tables, unknown: &[] };
         let mut table = batch.delimited()?;
         let count = table.count(LEAST_ORIGIN)?;
         view.origins.reserve_exact(count);
@@ -115,9 +129,33 @@ impl<'a> LogBatchView<'a> {
         self.strings.get(index as usize).copied().ok_or(at.bad("a string's index is not in the table"))
     }
 
+    /// Reads a batch whose tables are equal to those of this one.
+    pub(super) fn with_records(self, records: Decoder<'a>, count: usize) -> LogBatchView<'a> {
+        LogBatchView { records, count, ..self }
+    }
+
+    /// Returns the bytes of the tables, and of all that follows them.
+    pub(super) fn tables(&self) -> &'a [u8] {
+        self.tables
+    }
+
+    /// Returns the encoded records; `None` if their lengths do not lead to the end of their part of the batch.
+    pub(super) fn encoded_records(&self) -> Option<&'a [u8]> {
+        let mut rest = self.records;
+        for _ in 0..self.count {
+            rest.delimited().ok()?;
+        }
+        (rest.remaining() == 0).then(|| self.records.rest())
+    }
+
     /// Returns the shared texts, the empty one first; the indexes of origins refer to them.
     pub fn strings(&self) -> &[&'a str] {
         &self.strings
+    }
+
+    /// Returns the number of records that the batch in `bytes` claims to hold. Neither its tables nor its records are read.
+    pub fn claimed(bytes: &'a [u8]) -> Result<usize, BadCdr> {
+        LogBatchView::records_of(bytes).map(|(_, count, _)| count)
     }
 
     /// Number of records that the batch claims to hold.

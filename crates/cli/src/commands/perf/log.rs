@@ -41,7 +41,7 @@ pub struct PerfLog {
     /// Wait for slow clients no longer than an application does by default; they lose records beyond its cache
     #[arg(long)]
     pub bounded: bool,
-    /// Measure without a collector, live clients only
+    /// Measure live clients only: without a collector, and without the node's spool
     #[arg(long)]
     pub live: bool,
     /// Directory for the data of the measurement, removed afterwards; use a disk like that of the archive

@@ -28,7 +28,12 @@ const HUB: &str = "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n[quota]\nbytes_p
 pub struct Scene {
     directory: PathBuf,
     pub domain: Domain,
+    /// Further lines of the configuration of its hubs.
+    config: &'static str,
 }
+
+/// Lines by which the node keeps nothing either while no collector is there.
+const NO_SPOOL: &str = "[spool]\nenabled = false\n";
 
 impl Scene {
     /// A place below this directory, or below the system's for temporary files.
@@ -37,7 +42,13 @@ impl Scene {
         let directory = below.join(format!("tampu-perf-{}", std::process::id()));
         std::fs::create_dir_all(&directory).map_err(|error| Failure::failed(directory.display(), error))?;
         let domain = Domain::new("perf").map_err(|error| Failure::Failed(error.to_string()))?;
-        Ok(Scene { directory, domain })
+        Ok(Scene { directory, domain, config: "" })
+    }
+
+    /// Records that no collector keeps are kept by nobody.
+    pub fn without_spool(mut self) -> Scene {
+        self.config = NO_SPOOL;
+        self
     }
 
     pub fn data(&self) -> PathBuf {
@@ -86,7 +97,7 @@ impl Scene {
     /// Starts a hub.
     pub fn start_hub(&self, roles: &str) -> Result<Worker, Failure> {
         let config = self.directory.join("hub.toml");
-        std::fs::write(&config, HUB).map_err(|error| Failure::failed(config.display(), error))?;
+        std::fs::write(&config, format!("{HUB}{}", self.config)).map_err(|error| Failure::failed(config.display(), error))?;
         self.start(roles, &["up", "--in-process", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])
     }
 }

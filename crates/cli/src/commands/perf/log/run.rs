@@ -30,6 +30,7 @@ impl PerfLog {
             return Err(Failure::Usage(format!("{} of {} clients cannot be stopped", self.stopped, self.clients)));
         }
         let scene = Scene::new(self.scratch.as_deref())?;
+        let scene = if self.live { scene.without_spool() } else { scene };
         let disk = if self.live || self.no_disk {
             None
         } else {
