@@ -6,6 +6,8 @@
 
 #![allow(dead_code, missing_docs)]
 
+#[path = "../../crates/bus/src/wire/announced.rs"]
+mod announced;
 #[path = "../../crates/bus/src/wire/batch.rs"]
 mod batch;
 #[path = "../../crates/bus/src/wire/control.rs"]
@@ -15,6 +17,7 @@ mod cursor;
 #[path = "../../crates/bus/src/wire/refetch.rs"]
 mod refetch;
 
+use announced::{AnnouncedKeys, AskForKeys};
 use batch::{Piece, framed_len, put_loaned, put_sample, sample_at};
 use control::Control;
 use refetch::{Refetch, Shelf};
@@ -31,6 +34,19 @@ pub fn control(bytes: &[u8]) {
     };
     assert!(again.len() <= bytes.len());
     assert_eq!(Control::decode(&again), Ok(control));
+}
+
+/// A node's news of announced keys, or a question for them.
+pub fn announced(bytes: &[u8]) {
+    if let Ok(news) = AnnouncedKeys::decode(bytes) {
+        assert!(news.until() >= news.from);
+        let again = news.encode();
+        assert!(again.len() <= bytes.len());
+        assert_eq!(AnnouncedKeys::decode(&again), Ok(news));
+    }
+    if let Ok(asked) = AskForKeys::decode(bytes) {
+        assert_eq!(AskForKeys::decode(&asked.encode()), Ok(asked));
+    }
 }
 
 /// A request for samples, or what begins the answer.

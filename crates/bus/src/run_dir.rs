@@ -51,6 +51,12 @@ pub(crate) const NODE_HOST: &str = "node.host";
 /// Name of the file with the name of the node's engine.
 pub(crate) const NODE_ENGINE: &str = "node.engine";
 
+/// Name of the file with the name of the node's place, which stays when a node ends.
+const NODE_PLACE: &str = "node.place";
+
+/// Hexadecimal digits of the name of a place.
+const PLACE_LENGTH: usize = 16;
+
 /// Name of the file with the secret of this host's user.
 pub(crate) const USER_KEY: &str = "user.key";
 
@@ -306,6 +312,20 @@ impl DomainDir {
     /// Returns the file with the name of the node's engine.
     pub fn node_engine(&self) -> PathBuf {
         self.path.join(NODE_ENGINE)
+    }
+
+    /// Returns the file with the name of the node's place.
+    pub fn node_place(&self) -> PathBuf {
+        self.path.join(NODE_PLACE)
+    }
+
+    /// Returns the name of the node's place: other directories, also on other hosts, have other ones. `None` before the first
+    /// node.
+    pub fn place(&self) -> Option<String> {
+        let name = fs::read_to_string(self.node_place()).ok()?;
+        let name = name.trim();
+        let is_name = name.len() == PLACE_LENGTH && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_name.then(|| name.to_owned())
     }
 
     /// Returns the file that says when the node made this directory anew.

@@ -1,5 +1,6 @@
-//! Messages between participants: batches, heartbeats, acknowledgements, refetches, and their keys.
+//! Messages between participants: batches, heartbeats, acknowledgements, refetches, announced keys, and the keys of all.
 
+pub mod announced;
 pub mod batch;
 pub mod control;
 pub mod keys;

@@ -1,4 +1,4 @@
-//! The vectors of `spec/wire/control.md` and `spec/wire/group.md`, held against the code.
+//! The vectors of `spec/wire/control.md`, `spec/wire/announced.md` and `spec/wire/group.md`, held against the code.
 
 #[path = "../../types/tests/support/page.rs"]
 mod page;
@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use page::hex_dump;
 use tampu_bus::group::datagram::{Content, Key, Piece as GroupPiece, Report, Seal};
 use tampu_bus::wire::{
+    announced::{AnnouncedKeys, AskForKeys, KeyChange},
     batch::{FLAG_ELSEWHERE, Loaned, Piece, elsewhere, put_loaned, put_sample, sample_at},
     control::{Acknowledgement, Control, Heartbeat, Mark, Offer, SenderState},
     refetch::{Refetch, Shelf},
@@ -131,6 +132,23 @@ fn bodies() {
     same(&body, &dump);
     assert_eq!(sample_at(&dump, 0), Ok((Piece::Bytes(b"hello"), 12)));
     assert_eq!(sample_at(&dump, 12), Ok((Piece::Loaned(lent), dump.len())));
+}
+
+#[test]
+fn announced_keys() {
+    let page = "wire/announced.md";
+    let asked = AskForKeys { table: 7, has: 42 };
+    same(&asked.encode(), &hex_dump(page, 0));
+    let change = |key: &str, here| KeyChange { key: key.to_owned(), here };
+    let (process, node) = ("p/mast/1a2b3c4d-00001267-18ea008b6316cd15/4456", "n/mast/1a2b3c4d");
+    for (number, is_whole, changes) in
+        [(1, true, vec![change(node, true)]), (2, false, vec![change(process, true), change(node, false)])]
+    {
+        let news = AnnouncedKeys { table: 7, from: 42, is_whole, changes };
+        let dump = hex_dump(page, number);
+        same(&news.encode(), &dump);
+        assert_eq!(AnnouncedKeys::decode(&dump), Ok(news));
+    }
 }
 
 #[test]

@@ -24,6 +24,9 @@ use tampu_bus::{
 };
 use tampu_tls::{Authority, CertificateDir, HostNames, KeyPairChoice};
 
+/// Starts of the keys that child processes announce. The engine reports the first; a node passes on the second.
+const PLACES: [&str; 2] = ["here", "tampu/local/p"];
+
 /// Not a test: what the child processes do. Ends with its input.
 #[test]
 fn child_process() {
@@ -38,7 +41,7 @@ fn child_process() {
         return;
     }
     let engine = config.open().unwrap();
-    let _here = engine.announce(&format!("here/{role}")).unwrap();
+    let _here: Vec<_> = PLACES.iter().map(|place| engine.announce(&format!("{place}/{role}")).unwrap()).collect();
     let (seen, _guard) = receive(&engine, &format!("to/{role}"));
     let me = role.clone();
     let _service = engine.answer("who", Arc::new(move |question| question.reply(Bytes::from(me.clone())).unwrap())).unwrap();
@@ -214,33 +217,41 @@ fn whoever_is_announced_is_seen_now_and_later() {
 
 #[test]
 fn a_killed_process_is_told_while_the_others_stay() {
+    PLACES.into_iter().for_each(killed_process);
+}
+
+fn killed_process(place: &str) {
     let run = tempfile::tempdir().unwrap();
     let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
     let engine = node.client_settings().open().unwrap();
-    let (seen, _guard) = watch(&engine, "here/*");
+    let (seen, _guard) = watch(&engine, &format!("{place}/*"));
     let mut victim = Process::start("victim", run.path(), "local");
     let mut witness = Process::start("witness", run.path(), "local");
     seen.wait("both being seen", |seen| seen.len() == 2);
     victim.kill();
     let told = seen.wait("the death being told", |seen| seen.len() > 2);
-    assert_eq!(told[2..], [gone("here/victim")]);
+    assert_eq!(told[2..], [gone(&format!("{place}/victim"))]);
     witness.tell("send nobody");
     witness.line("sent");
     witness.tell("leave");
     let told = seen.wait("the leaving being told", |seen| seen.len() > 3);
-    assert_eq!(told[3..], [gone("here/witness")]);
+    assert_eq!(told[3..], [gone(&format!("{place}/witness"))]);
 }
 
 #[test]
 fn a_killed_node_comes_back_and_nobody_was_ever_gone() {
+    PLACES.into_iter().for_each(killed_node);
+}
+
+fn killed_node(place: &str) {
     let run = tempfile::tempdir().unwrap();
     let mut node = Process::start("node", run.path(), "local");
     let engine = Settings::isolated(run.path()).open().unwrap();
     let mut far = Process::start("far", run.path(), "local");
-    let (seen, _guard) = watch(&engine, "here/*");
+    let (seen, _guard) = watch(&engine, &format!("{place}/*"));
     let (heard, _heard) = receive(&engine, "to/near");
     let outlet = engine.outlet("to/far", Class::Data).unwrap();
-    seen.wait("the other process being seen", |seen| seen == [here("here/far")]);
+    seen.wait("the other process being seen", |seen| seen == [here(&format!("{place}/far"))]);
     for round in 0..2 {
         node.kill();
         node = Process::start("node", run.path(), "local");
@@ -270,23 +281,27 @@ fn a_killed_node_comes_back_and_nobody_was_ever_gone() {
             heard.all().len() > before
         });
         repeat_until("the service answering again", || ask(&engine, "who", "", PATIENCE) == [part("far"), Answer::End]);
-        assert_eq!(seen.all(), [here("here/far")], "round {round}");
+        assert_eq!(seen.all(), [here(&format!("{place}/far"))], "round {round}");
     }
     assert_eq!(engine.connected(), Connected::Node);
     far.kill();
-    seen.wait("the death being told by the new node", |seen| seen.last() == Some(&gone("here/far")));
+    seen.wait("the death being told by the new node", |seen| seen.last() == Some(&gone(&format!("{place}/far"))));
 }
 
 #[test]
 fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
+    PLACES.into_iter().for_each(moving_processes);
+}
+
+fn moving_processes(place: &str) {
     let run = tempfile::tempdir().unwrap();
     let engine = Settings::isolated(run.path()).open().unwrap();
     assert_eq!(engine.connected(), Connected::Peers);
-    let (seen, _seen) = watch(&engine, "here/*");
+    let (seen, _seen) = watch(&engine, &format!("{place}/*"));
     let (heard, _heard) = receive(&engine, "to/near");
     let mut one = Process::start("one", run.path(), "local");
     let mut two = Process::start("two", run.path(), "local");
-    let both: BTreeSet<String> = ["here/one", "here/two"].map(str::to_owned).into();
+    let both: BTreeSet<String> = ["one", "two"].map(|role| format!("{place}/{role}")).into();
     let keys = |seen: &[Presence]| seen.iter().map(|presence| presence.key.clone()).collect::<BTreeSet<_>>();
     seen.wait("both being seen", |seen| keys(seen) == both);
     repeat_until("hearing a peer", || {
@@ -317,7 +332,7 @@ fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
     // No process was gone while all of them moved.
     assert!(seen.all().iter().all(|presence| presence.here), "{:?}", seen.all());
     one.kill();
-    seen.wait("a death being told through the node", |seen| seen.last() == Some(&gone("here/one")));
+    seen.wait("a death being told through the node", |seen| seen.last() == Some(&gone(&format!("{place}/one"))));
 
     // The node is gone for good: the remaining processes connect without it.
     drop(node);
@@ -332,7 +347,7 @@ fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
         heard.all().len() > before
     });
     two.kill();
-    seen.wait("a peer's death being told", |seen| seen.last() == Some(&gone("here/two")));
+    seen.wait("a peer's death being told", |seen| seen.last() == Some(&gone(&format!("{place}/two"))));
 }
 
 #[test]

@@ -130,6 +130,8 @@ pub struct Node {
     /// The name that other hosts know, if certificates prove names.
     host: Option<String>,
     engine_name: &'static str,
+    /// Name of its place in the file system.
+    place: String,
     /// Lock file, locked during the node's lifetime. The kernel unlocks it however the node ends.
     lock: Mutex<File>,
 }
@@ -164,6 +166,7 @@ impl Node {
         let host = if is_open { proved_name(&encryption)? } else { None };
         write_host(&dir, host.as_deref())?;
         write_engine(&dir, driver.name)?;
+        let place = write_place(&dir)?;
         let listen = std::iter::once(Endpoint::Unix(socket.clone())).chain(listen).collect();
         let shown_key = shown_key.cloned();
         process.hub = None;
@@ -199,6 +202,7 @@ impl Node {
             standing,
             host,
             engine_name,
+            place,
             lock,
         })
     }
@@ -286,6 +290,9 @@ impl Node {
         if !self.dir.node_engine().exists() {
             write_engine(&self.dir, self.engine_name)?;
         }
+        if self.dir.place().is_none() {
+            write_or_remove(self.dir.node_place(), Some(&self.place))?;
+        }
         self.with_standing(&mut Standing::link)?;
         let marker = self.dir.restored_file();
         crate::run_dir::private_file(&marker).map_err(|why| NodeError::Io { path: marker, why })?;
@@ -369,7 +376,7 @@ impl Drop for Node {
         self.sweeping = None;
         self.groups = None;
         self.router = None;
-        // The name of the engine stays, for processes that start before the next node.
+        // The name of the engine stays, for processes that start before the next node, and that of the place.
         let of_host = [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy()];
         for path in of_host.into_iter().chain([self.dir.site_settings(), self.dir.restored_file()]) {
             let _ = fs::remove_file(path);
@@ -420,6 +427,27 @@ fn write_engine(dir: &DomainDir, name: &str) -> Result<(), NodeError> {
     write_or_remove(dir.node_engine(), Some(name))
 }
 
+/// Returns the name of the node's place. The first node makes it, and later ones keep it: processes that stay find them.
+fn write_place(dir: &DomainDir) -> Result<String, NodeError> {
+    if let Some(place) = dir.place() {
+        return Ok(place);
+    }
+    let path = dir.node_place();
+    let failed = |why| NodeError::Io { path: path.clone(), why };
+    let mut number = [0; 8];
+    fill_with_random(&mut number).map_err(failed)?;
+    let place = format!("{:016x}", u64::from_le_bytes(number));
+    write_or_remove(path, Some(&place))?;
+    Ok(place)
+}
+
+fn fill_with_random(bytes: &mut [u8]) -> io::Result<()> {
+    if rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty())? == bytes.len() {
+        return Ok(());
+    }
+    Err(io::Error::other("the system has no random numbers"))
+}
+
 /// Writes a text into a file that only its user can read, or removes an outdated one.
 fn write_or_remove(path: PathBuf, text: Option<&str>) -> Result<(), NodeError> {
     let written = match text {
@@ -443,9 +471,6 @@ fn write_user_key(dir: &DomainDir, is_open: bool) -> Result<(), NodeError> {
         };
     }
     let mut secret = [0; SECRET_LENGTH];
-    let random = rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty());
-    if random.map_err(|why| failed(why.into()))? != secret.len() {
-        return Err(failed(io::Error::other("the system has no random numbers")));
-    }
+    fill_with_random(&mut secret).map_err(failed)?;
     crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(&secret)).map_err(failed)
 }

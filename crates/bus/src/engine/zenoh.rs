@@ -15,6 +15,7 @@
 //! | the engine of a process; a node's router | `process`, `router` |
 //! | sessions, and the declarations repeated on a new one | `core`, `link`, `declaration`, `supervisor`, `inbox` |
 //! | messages; questions; presence | `outlet`, `question`, `presence` |
+//! | announced keys that a node passes on to its processes | `table`, `feed` |
 //! | links between two processes without the node | `direct` |
 //! | rules about links of other hosts | `gate`, `host_name`, `host_rule` |
 //!
@@ -30,6 +31,7 @@ mod core;
 mod credentials;
 mod declaration;
 mod direct;
+mod feed;
 mod gate;
 mod held_session;
 mod host_name;
@@ -37,7 +39,9 @@ mod host_rule;
 mod inbox;
 mod lease;
 mod link;
+mod node_keys;
 mod outlet;
+mod pattern;
 mod payload;
 mod presence;
 mod process;
@@ -45,6 +49,7 @@ mod question;
 mod router;
 mod settings;
 mod supervisor;
+mod table;
 mod worker;
 
 use std::sync::Arc;

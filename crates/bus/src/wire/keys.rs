@@ -12,6 +12,9 @@ use tampu_types::{
 
 use crate::{engine::OWN_HOST, qos::Hold};
 
+/// Starts of the keys of processes, readers, nodes and places of publishers, behind the start of all keys.
+const ANNOUNCED: [&str; 4] = ["p/", "r/", "n/", "z/"];
+
 /// Builder for the keys of a domain.
 #[derive(Debug, Clone)]
 pub struct Keys {
@@ -157,6 +160,38 @@ impl Keys {
     /// Returns the end of the key of samples for a group: their topic and partition.
     pub fn group_place<'a>(&self, key: &'a str) -> Option<&'a str> {
         self.after_host(key, "/g/")?.splitn(3, '/').nth(2)
+    }
+
+    /// Returns the key of a node's news of announced keys, for all processes at its place in the file system.
+    pub fn news(&self, place: &str) -> String {
+        format!("{}/a/{OWN_HOST}/{place}/*", self.root)
+    }
+
+    /// Returns the pattern of a node's news for one process. It differs between processes, because zenoh 1.10 keeps the
+    /// connection of an ended process while another one has the same subscription (`spec/decisions/0011-engine.md`).
+    pub fn news_for(&self, place: &str, process: Incarnation) -> String {
+        format!("{}/a/*/{place}/{process}", self.root)
+    }
+
+    /// Returns the key of a question to a node for announced keys.
+    pub fn question_for_news(&self, place: &str) -> String {
+        format!("{}/a/{OWN_HOST}/{place}/_", self.root)
+    }
+
+    /// Returns the pattern of questions to a node for announced keys.
+    pub fn questions_for_news(&self, place: &str) -> String {
+        format!("{}/a/*/{place}/_", self.root)
+    }
+
+    /// Returns the pattern of all keys of the domain.
+    pub fn all(&self) -> String {
+        format!("{}/**", self.root)
+    }
+
+    /// Returns the part of an announced key behind the start of all keys, if it is of a kind that nodes pass on.
+    pub fn announced<'a>(&self, key: &'a str) -> Option<&'a str> {
+        let rest = key.strip_prefix(&self.root)?.strip_prefix('/')?;
+        ANNOUNCED.contains(&rest.get(..2)?).then_some(rest)
     }
 
     /// Returns the chunk for the sending host in a key of this domain; of a refetch or a question, for the asking host.

@@ -90,6 +90,11 @@ pub(super) const BOUNDS: &[Bound] = &[
         "those of further hubs do not hold, and the log says so",
     ),
     bound(
+        "changes of announced keys that a node keeps for its processes",
+        Constant("bus/src/wire/announced.rs", "KEPT", "16_384", "16 384"),
+        "a process that lacks earlier ones gets all keys",
+    ),
+    bound(
         "audit records of one principal's refusals",
         Constant("bus/src/access/period_limit.rs", "IN_PERIOD", "5", "5 a minute for each verb"),
         "counted in the next record",

@@ -17,10 +17,12 @@ use super::{
     connection::Connection,
     credentials::Credentials,
     declaration::{Registry, Retired},
+    feed::Feed,
     host_name::HostName,
     host_rule::HeldRule,
     inbox::Inbox,
     link::Link,
+    node_keys::NodeKeys,
     settings::{NAME, Role},
     worker::worker,
 };
@@ -30,6 +32,7 @@ use crate::{
     engine::{Engine, EngineError},
     host,
     run_dir::{self, DomainDir},
+    wire::keys::Keys,
 };
 
 /// Time that a process without a node waits for another one that is just starting.
@@ -153,7 +156,11 @@ pub(super) fn open_link(
         _ => {
             let socket = dir.node_socket().map_err(|why| unreachable(&Endpoint::Unix(dir.path().to_owned()), why))?;
             let credentials = node_credentials(config, &socket);
-            inbox.open_link(&Role::Client { to: Endpoint::Unix(socket), credentials }, node_host(dir))
+            let mut link = inbox.open_link(&Role::Client { to: Endpoint::Unix(socket), credentials }, node_host(dir))?;
+            let place = dir.place();
+            let feed = place.and_then(|place| Feed::open(&link, Keys::new(&config.domain), &place, inbox));
+            link.node_keys = feed.map(|feed| feed as Arc<dyn NodeKeys>);
+            Ok(link)
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | key | from the link of host H | to the link of host H |
 //! |-|-|-|
 //! | `d/HOST/TOPIC/..` | HOST is H, and H may write TOPIC | H may read TOPIC |
-//! | `g/..` | nothing | nothing |
+//! | `a/..`, `g/..` | nothing | nothing |
 //! | `h/HOST/BOOT/TOPIC/..` | HOST is H and this host, and H may write TOPIC | nothing |
 //! | `c/HOST/TO/..` | HOST is H | TO is H |
 //! | questions `q/HOST/..`, `s/HOST/..` | HOST is H | all |
@@ -129,8 +129,9 @@ impl Gate {
             let own = self.own.chunk();
             let sends = ["put", "query", "reply", "declare_queryable", "liveliness_token"];
             rules.add("allow", "ingress", &sends, all());
-            // What a group brings stays within its host, as samples for readers of the host do.
-            rules.add("deny", "ingress", &["put"], ["g/**".to_owned(), "h/**".to_owned()]);
+            // What a group brings stays within its host, as samples for readers of the host and a node's news do.
+            rules.add("deny", "ingress", &["put"], ["a", "g", "h"].map(|kind| format!("{kind}/**")));
+            rules.add("deny", "ingress", &["query", "reply", "declare_queryable"], ["a/**".to_owned()]);
             // Nobody else speaks for this host.
             rules.add("deny", "ingress", &["put"], ["d", "c"].map(|kind| format!("{kind}/{own}/**")));
             rules.add("deny", "ingress", &["query"], ["q", "s"].map(|kind| format!("{kind}/{own}/**")));
@@ -230,6 +231,9 @@ mod tests {
         let from = |message, key: &str| passes(&gate, "host0", "ingress", message, &format!("tampu/lab/{key}"));
         assert!(from("put", "d/mast/log/info/.") && from("liveliness_token", "p/mast/1-2-3/61") && from("query", "s/mast/x"));
         assert!(!from("put", "d/hub/log/info/.") && !from("liveliness_token", "p/hub/1-2-3/61") && !from("query", "s/hub/x"));
+        for message in ["put", "query", "reply", "declare_queryable"] {
+            assert!(!from(message, "a/mast/0123456789abcdef/_"), "{message} about announced keys");
+        }
         assert!(!from("put", "g/mast/00000001/in/log/info/.") && !from("put", "g/hub/00000001/0/log/info/."));
         assert!(!passes(&gate, "host0", "egress", "put", "tampu/lab/g/hub/00000001/0/log/info/."));
         assert!(!from("put", "h/mast/00000001/log/info/.") && !from("put", "h/hub/00000001/log/info/."));

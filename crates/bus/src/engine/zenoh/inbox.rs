@@ -23,7 +23,16 @@ pub(super) enum Note {
     /// A watch ends.
     Unwatch { number: u64 },
     /// A watch saw a key come or go.
-    Token { watch: u64, generation: u64, key: String, here: bool },
+    Token {
+        watch: u64,
+        generation: u64,
+        key: String,
+        here: bool,
+        /// True if a disappearance needs no doubt: the node has reported it.
+        is_sure: bool,
+    },
+    /// The node no longer passes on announced keys, although the connection is up.
+    Unfed { generation: u64 },
     /// A watch has reported the keys that were announced at its beginning.
     CaughtUp(CaughtUp),
     /// The requested session has been opened, or failed.
@@ -49,6 +58,16 @@ impl Inbox {
             return drop(note);
         }
         notes.0.push_back(note);
+        self.news.notify_all();
+    }
+
+    /// Puts several notes, which the supervisor takes together.
+    pub fn put_all(&self, several: Vec<Note>) {
+        let mut notes = self.notes.lock();
+        if notes.1 || several.is_empty() {
+            return;
+        }
+        notes.0.extend(several);
         self.news.notify_all();
     }
 

@@ -16,6 +16,7 @@ use zenoh::{Session, Wait, key_expr::KeyExpr, sample::SampleKind};
 use super::{
     host_name::HostName,
     lease::Lease,
+    node_keys::NodeKeys,
     settings::{NAME, Role},
 };
 use crate::{connect::Endpoint, engine::EngineError};
@@ -34,6 +35,8 @@ pub(super) struct Link {
     owned: bool,
     /// Lease of a session that its node may open anew.
     pub lease: Option<Arc<Lease>>,
+    /// Announced keys that the node passes on; `None` if the engine reports them itself.
+    pub node_keys: Option<Arc<dyn NodeKeys>>,
     /// Socket files to remove with it.
     files: Vec<PathBuf>,
 }
@@ -56,14 +59,14 @@ impl Link {
             Role::Router { listen, .. } => listen.iter().filter_map(socket_file).collect(),
             _ => Vec::new(),
         };
-        let link = Link { generation: next_generation(), host, session, owned: true, lease: None, files };
+        let link = Link { generation: next_generation(), host, session, owned: true, lease: None, node_keys: None, files };
         link.listen(changed)?;
         Ok(link)
     }
 
     /// Makes a link over the session of a node.
     pub fn borrow(session: Session, host: HostName, lease: Option<Arc<Lease>>) -> Link {
-        Link { generation: next_generation(), host, session, owned: false, lease, files: Vec::new() }
+        Link { generation: next_generation(), host, session, owned: false, lease, node_keys: None, files: Vec::new() }
     }
 
     /// Returns true if the session is this link's own.

@@ -6,6 +6,7 @@
 //! that time counts as never gone.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, HashMap},
     sync::Arc,
     time::{Duration, Instant},
@@ -17,7 +18,6 @@ use zenoh::{
     handlers::CallbackDrop,
     key_expr::KeyExpr,
     liveliness::LivelinessToken,
-    pubsub::Subscriber,
     query::Reply,
     sample::{Sample, SampleKind},
 };
@@ -31,7 +31,7 @@ use crate::engine::{CaughtUp, EngineError, Presence, Seen};
 
 /// Time between a disappearance and its report. The engine reports the loss of its connection up to some milliseconds
 /// after its conclusions from it.
-const DOUBT: Duration = Duration::from_millis(20);
+pub(super) const DOUBT: Duration = Duration::from_millis(20);
 
 /// Time that the others have to return after a connection returned.
 pub(super) const RETURN: Duration = Duration::from_millis(1_500);
@@ -69,7 +69,8 @@ pub(super) struct Watch {
     pattern: KeyExpr<'static>,
     number: u64,
     inbox: Arc<Inbox>,
-    subscriber: Slot<Subscriber<()>>,
+    /// The engine's subscription, or a watch of the keys that the node passes on.
+    subscriber: Slot<Box<dyn Any + Send + Sync>>,
     /// Call after the first keys, until it is due.
     caught_up: Mutex<Option<CaughtUp>>,
     /// True if nothing on this engine has watched the pattern before.
@@ -113,7 +114,7 @@ impl Watch {
         let (inbox, watch, generation) = (self.inbox.clone(), self.number, link.generation);
         let noted = move |reply: Reply| {
             if let Some(key) = reply.result().ok().and_then(|token| unmarked(token.key_expr(), &pattern)) {
-                inbox.put(Note::Token { watch, generation, key, here: true });
+                inbox.put(Note::Token { watch, generation, key, here: true, is_sure: false });
             }
         };
         let handler = CallbackDrop { callback: noted, drop: move || answer.ended() };
@@ -167,12 +168,15 @@ impl Declaration for Watch {
             let noted = move |token: Sample| {
                 let here = token.kind() == SampleKind::Put;
                 if let Some(key) = unmarked(token.key_expr(), &watched) {
-                    inbox.put(Note::Token { watch, generation, key, here });
+                    inbox.put(Note::Token { watch, generation, key, here, is_sure: false });
                 }
             };
+            if let Some(node) = link.node_keys.clone().filter(|node| node.covers(&pattern)) {
+                return Ok(node.watch(self.number, pattern, self.caught_up.lock().take()));
+            }
             let subscriber = link.session.liveliness().declare_subscriber(pattern).history(true).callback(noted).wait()?;
             self.ask_for_end(link);
-            Ok(subscriber)
+            Ok(Box::new(subscriber) as Box<dyn Any + Send + Sync>)
         };
         self.subscriber.attach(link, || format!("watching {}", self.pattern), declare)
     }
@@ -234,11 +238,13 @@ impl Register {
         self.doubts.retain(|(watch, _), _| *watch != number);
     }
 
-    /// Notes a link's report about a key.
+    /// Notes a link's report about a key. The key may be gone since `now`.
     pub fn note(&mut self, watch: u64, generation: u64, key: String, here: bool, now: Instant) {
         let Some(known) = self.watches.get_mut(&watch) else { return };
         if here {
-            self.doubts.remove(&(watch, key.clone()));
+            if !self.doubts.is_empty() {
+                self.doubts.remove(&(watch, key.clone()));
+            }
             let latest = known.keys.get(&key).copied();
             known.keys.insert(key.clone(), generation.max(latest.unwrap_or(0)));
             if latest.is_none() {

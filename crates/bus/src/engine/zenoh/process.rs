@@ -11,7 +11,6 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use zenoh::key_expr::KeyExpr;
 
 use super::{
     connection::Connection,
@@ -19,7 +18,9 @@ use super::{
     declaration::{Declaration, Registry, Withdraw},
     inbox::Inbox,
     link::Link,
-    outlet, presence, question,
+    outlet,
+    pattern::pattern,
+    presence, question,
     settings::{self, NAME},
     supervisor::Supervisor,
     worker::worker,
@@ -94,14 +95,6 @@ impl Drop for ZenohEngine {
     fn drop(&mut self) {
         self.core.inbox.close();
     }
-}
-
-fn pattern(text: &str) -> Result<KeyExpr<'static>, EngineError> {
-    KeyExpr::autocanonize(text.to_owned()).map_err(|why| EngineError::Refused {
-        engine: NAME,
-        doing: format!("reading the key '{text}'"),
-        why: why.to_string(),
-    })
 }
 
 impl Engine for ZenohEngine {

@@ -3,11 +3,14 @@
 //! The engine ends an answer silently, both when the answering process dies and when no process answers. So every
 //! answering process closes with a mark of its own, and an answer without any such mark is reported as unanswered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use zenoh::{
-    Wait,
+    Session, Wait,
     handlers::CallbackDrop,
     key_expr::KeyExpr,
     qos::{CongestionControl, Priority},
@@ -24,6 +27,9 @@ use crate::engine::{Answer, Answerer, Answers, EngineError, Question};
 
 /// Last part of every answer. It travels as an error, unlike all other parts.
 const END: &[u8] = b"tampu:end";
+
+/// Priority of a node's news of announced keys, and of answers about them. Announcements overtake samples on every connection.
+pub(super) const NEWS: Priority = Priority::DataHigh;
 
 /// Pattern of answered questions.
 pub(super) struct Service {
@@ -108,13 +114,26 @@ pub(super) fn ask(
     link: &Link,
     key: &KeyExpr<'_>,
     question: Bytes,
-    timeout: std::time::Duration,
+    timeout: Duration,
     mut answers: Answers,
 ) -> Result<(), EngineError> {
     let Some(_in_use) = Lease::of(link.lease.as_ref()) else {
         answers(Answer::Unanswered);
         return Ok(());
     };
+    // Refetched samples must not overtake current samples.
+    ask_on(&link.session, link.key(key), question, (Priority::DataLow, timeout), answers);
+    Ok(())
+}
+
+/// Asks all answerers under the key on a session, with this priority and timeout.
+pub(super) fn ask_on(
+    session: &Session,
+    key: KeyExpr<'static>,
+    question: Bytes,
+    (priority, timeout): (Priority, Duration),
+    answers: Answers,
+) {
     let collected = Arc::new(Mutex::new(Collected { answers, answered: false, late: false }));
     let at_end = collected.clone();
     let handler = CallbackDrop {
@@ -135,20 +154,17 @@ pub(super) fn ask(
             (collected.answers)(if complete { Answer::End } else { Answer::Unanswered });
         },
     };
-    // Answers inherit Block and the low priority from the question. Refetched samples must not be lost again, nor overtake current
-    // samples.
-    let asked = link
-        .session
-        .get(link.key(key))
+    // Answers inherit Block and the priority from the question. They must not be lost again.
+    let asked = session
+        .get(key)
         .payload(payload::to_engine(question))
         .target(QueryTarget::All)
         .consolidation(ConsolidationMode::None)
         .congestion_control(CongestionControl::Block)
-        .priority(Priority::DataLow)
+        .priority(priority)
         .timeout(timeout)
         .with(handler)
         .wait();
     // If the question could not be sent, dropping its handler has already reported the end.
     drop(asked);
-    Ok(())
 }

@@ -28,6 +28,7 @@ use super::{
     link::{self, Link},
     process::ZenohEngine,
     settings::{NAME, Role},
+    table::AnnouncementTable,
     worker::worker,
 };
 use crate::{
@@ -61,6 +62,8 @@ const CLOSE_ANEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running router.
 pub(super) struct ZenohRouter {
+    /// Dropped before the session closes.
+    announced: Option<AnnouncementTable>,
     running: Arc<Running>,
     /// Held here: listeners ask them as long as they live.
     hosts: Mutex<Option<HeldRule>>,
@@ -142,7 +145,7 @@ impl ZenohRouter {
         });
         if running.own.name().is_none() {
             running.session.put(running.open(None, 0)?, |_| {});
-            return Ok(ZenohRouter { running, hosts: Mutex::default(), _names: None });
+            return ZenohRouter { announced: None, running, hosts: Mutex::default(), _names: None }.announcing();
         }
         let asked = Arc::downgrade(&running);
         let names: AskForHost =
@@ -153,7 +156,26 @@ impl ZenohRouter {
         running.session.put(running.open(Some(&gate), 0)?, |_| {});
         let of_worker = running.clone();
         worker("tampu-gate", move || of_worker.run())?;
-        Ok(ZenohRouter { running, hosts: Mutex::default(), _names: names })
+        ZenohRouter { announced: None, running, hosts: Mutex::default(), _names: names }.announcing()
+    }
+
+    /// Passes on announced keys to the processes of this host. They find out where by a file of the node.
+    fn announcing(mut self) -> Result<ZenohRouter, EngineError> {
+        if let Some(place) = self.running.dir.place() {
+            let keys = Keys::new(&self.running.settings.domain);
+            self.announced = Some(AnnouncementTable::start(self.own_engine()?, keys, &place)?);
+        }
+        Ok(self)
+    }
+
+    fn own_engine(&self) -> Result<ZenohEngine, EngineError> {
+        let running = &self.running;
+        // Held, so that an engine is either made on the new session or moved to it.
+        let open = running.session.opened()?;
+        let link = running.borrow(&open);
+        let inbox = Arc::new(Inbox::default());
+        running.engines.lock().push(Arc::downgrade(&inbox));
+        ZenohEngine::over(running.settings.clone(), running.dir.clone(), inbox, Connection::Fixed, link)
     }
 }
 
@@ -380,13 +402,7 @@ impl Running {
 
 impl Router for ZenohRouter {
     fn engine(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        let running = &self.running;
-        // Held, so that an engine is either made on the new session or moved to it.
-        let open = running.session.opened()?;
-        let link = running.borrow(&open);
-        let inbox = Arc::new(Inbox::default());
-        running.engines.lock().push(Arc::downgrade(&inbox));
-        Ok(Arc::new(ZenohEngine::over(running.settings.clone(), running.dir.clone(), inbox, Connection::Fixed, link)?))
+        Ok(Arc::new(self.own_engine()?))
     }
 
     fn addresses(&self) -> Vec<String> {
@@ -447,6 +463,7 @@ impl Router for ZenohRouter {
 
 impl Drop for ZenohRouter {
     fn drop(&mut self) {
+        self.announced = None;
         self.running.hosts.lock().is_over = true;
         self.running.news.notify_all();
         if let Some(open) = self.running.session.end() {

@@ -23,7 +23,7 @@ use super::{
     declaration::Retired,
     inbox::{Inbox, Note},
     link::Link,
-    presence::{RETURN, Register},
+    presence::{DOUBT, RETURN, Register},
     worker::worker,
 };
 use crate::engine::EngineError;
@@ -107,7 +107,15 @@ impl Supervisor {
         match note {
             Note::Watch { number, seen } => self.register.watch(number, seen),
             Note::Unwatch { number } => self.register.unwatch(number),
-            Note::Token { watch, generation, key, here } => self.register.note(watch, generation, key, here, now),
+            Note::Token { watch, generation, key, here, is_sure } => {
+                let since = if is_sure { now.checked_sub(DOUBT).unwrap_or(now) } else { now };
+                self.register.note(watch, generation, key, here, since);
+            }
+            Note::Unfed { generation } => {
+                if generation == self.generation && self.connection == Connection::Node && !self.opening {
+                    self.opening = self.core.upgrade().is_some_and(|core| open_in_background(Connection::Node, core).is_ok());
+                }
+            }
             Note::CaughtUp(call) => call(),
             Note::Connection { generation, there, up } => {
                 let connections = self.connections.entry(generation).or_default();
@@ -136,6 +144,9 @@ impl Supervisor {
             self.lost_since.get_or_insert(now);
         } else if self.lost_since.take().is_some() {
             self.returning_until = now + RETURN;
+            if let Some(node) = self.core.upgrade().and_then(|core| core.current().1.node_keys.clone()) {
+                node.renew();
+            }
         }
     }
 
