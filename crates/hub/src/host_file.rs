@@ -161,11 +161,8 @@ impl HostFile {
             config.roles = vec![Role::Node];
         }
         Key::new(&self.domain_key).map_err(|error| invalid(path, &format!("its key is none: {error}")))?;
-        let texts = HostTexts {
-            authority: self.authority.clone(),
-            certificate: self.certificate.clone(),
-            key: self.private_key.clone(),
-        };
+        let texts =
+            HostTexts { authority: self.authority.clone(), certificate: self.certificate.clone(), key: self.private_key.clone() };
         private::make(&config.domain_data())?;
         config.certificates().put(&texts).map_err(|error| match error {
             TlsError::Invalid { why, .. } => invalid(path, &why),

@@ -50,6 +50,8 @@ pub(crate) struct FrameReader {
     /// Received bytes that are not delivered yet: from `begin` to `end`.
     begin: usize,
     end: usize,
+    /// Header at `begin`, once it is here. Small frames come so fast that reading it again for each question would count.
+    head: Option<Header>,
     /// Length of the payload delivered last, which lies before `begin`, and of the tag behind it.
     last: usize,
     tail: usize,
@@ -67,6 +69,7 @@ impl FrameReader {
             buffer: vec![0; 2 * HEADER_LEN + AHEAD],
             begin: 0,
             end: 0,
+            head: None,
             last: 0,
             tail: 0,
             ahead: 0,
@@ -79,11 +82,13 @@ impl FrameReader {
     /// Sets a newly agreed limit.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
+        self.head = None;
     }
 
     /// Reads sealed records from here on.
     pub fn protect(&mut self, opener: RecordOpener) {
         self.opener = Some(opener);
+        self.head = None;
     }
 
     /// Sets the time after which no read waits, even if bytes arrive that are not yet a frame.
@@ -104,12 +109,22 @@ impl FrameReader {
     }
 
     /// Returns true if the next frame is here whole, and goes on with the data or ends it. A sealed frame cannot be seen.
-    pub fn is_data_ahead(&self) -> bool {
-        let held = &self.buffer[self.begin..self.end];
-        let head = held.first_chunk().filter(|_| self.opener.is_none());
-        head.and_then(|head| Header::decode(head, self.limit).ok()).is_some_and(|header| {
-            matches!(header.kind, Kind::Data | Kind::Stop) && held.len() - HEADER_LEN >= header.length as usize
-        })
+    pub fn is_data_ahead(&mut self) -> bool {
+        if self.opener.is_some() {
+            return false;
+        }
+        self.head = self.head().ok().flatten();
+        let held = self.end - self.begin;
+        self.head
+            .is_some_and(|header| matches!(header.kind, Kind::Data | Kind::Stop) && held - HEADER_LEN >= header.length as usize)
+    }
+
+    /// Returns the header of the next frame of an open connection, once it is here.
+    fn head(&self) -> Result<Option<Header>, BadFrame> {
+        match (self.head, self.buffer[self.begin..self.end].first_chunk()) {
+            (None, Some(head)) => Header::decode(head, self.limit).map(Some),
+            (known, _) => Ok(known),
+        }
     }
 
     /// Returns the bytes that announce the length of a frame.
@@ -119,13 +134,10 @@ impl FrameReader {
 
     /// Returns the length of the next frame with all that surrounds it, once its first bytes are here.
     fn announced(&self) -> Result<Option<usize>, BadFrame> {
-        let held = &self.buffer[self.begin..self.end];
         match &self.opener {
-            None => {
-                let header = held.first_chunk().map(|head| Header::decode(head, self.limit)).transpose()?;
-                Ok(header.map(|header| HEADER_LEN + header.length as usize))
-            }
+            None => Ok(self.head()?.map(|header| HEADER_LEN + header.length as usize)),
             Some(opener) => {
+                let held = &self.buffer[self.begin..self.end];
                 let length = held.first_chunk().map(|prefix| opener.length(prefix, self.limit)).transpose()?;
                 Ok(length.map(|length| PREFIX + length))
             }
@@ -134,12 +146,12 @@ impl FrameReader {
 
     /// Takes the next frame, which is here whole.
     fn take(&mut self, whole: usize) -> Result<Header, BadFrame> {
-        let bytes = &mut self.buffer[self.begin..self.begin + whole];
         let header = match &mut self.opener {
-            None => Header::decode(bytes.first_chunk().ok_or(BadFrame::Short("header"))?, self.limit)?,
-            Some(opener) => opener.open(bytes, self.limit)?,
+            None => self.head()?.ok_or(BadFrame::Short("header"))?,
+            Some(opener) => opener.open(&mut self.buffer[self.begin..self.begin + whole], self.limit)?,
         };
         self.begin += whole;
+        self.head = None;
         self.last = header.length as usize;
         self.tail = if self.opener.is_some() { TAG } else { 0 };
         self.ahead = if self.last <= SMALL { AHEAD } else { self.lead() };

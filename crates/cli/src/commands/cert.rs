@@ -69,7 +69,9 @@ struct Init {
 /// made for the same key. --join also writes them into one file, with the domain's key and the address of this host's node; the other host's hub starts
 /// with it.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  tampu cert host mast --join mast.join\n  scp -p mast.join mast:\n  ssh mast tampu up --join mast.join")]
+#[command(
+    after_help = "Example:\n  tampu cert host mast --join mast.join\n  scp -p mast.join mast:\n  ssh mast tampu up --join mast.join"
+)]
 struct Host {
     /// Name of the host
     host: String,

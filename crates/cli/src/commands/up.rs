@@ -159,7 +159,9 @@ impl HubArgs {
         let file = HostFile::read(path).map_err(usage)?;
         if let Some(domain) = connect.domain.as_ref().filter(|domain| **domain != file.domain) {
             let (path, of_file) = (path.display(), &file.domain);
-            return Err(Failure::Usage(format!("--join: {path} is for the domain '{of_file}', and --domain says '{domain}'; leave one out")));
+            return Err(Failure::Usage(format!(
+                "--join: {path} is for the domain '{of_file}', and --domain says '{domain}'; leave one out"
+            )));
         }
         // A file of an earlier start gives the same certificates and key again.
         let chose_roles = self.roles.is_some() || config.lines.contains_key("roles") || std::env::var_os("TAMPU_ROLES").is_some();
