@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Files from one host to others, each in a network namespace: 1 % of the packets lost, 50 ms of delay, and a wire that is cut for 5 s.
 
-Over TCP to one; as datagrams to one; to a group of two hosts, where each packet is on the wire once. Nobody on the wire can read
-the data, unless both ends say so.
+Over TCP to one; as datagrams to one; to a group of two hosts, where each packet is on the wire once. On a slow cable, beside a TCP
+connection of the kernel, both get their share. Nobody on the wire can read the data, unless both ends say so.
 """
 
 import hashlib
@@ -96,6 +96,66 @@ def as_datagrams(wire, correlator, stream, outs, *how):
         print(f"    {said['bytes_per_s'] / 1e6:.1f} MB/s")
 
 
+# A TCP connection that reads, and one that writes until it is told to end.
+READS = """
+import socket, sys
+with socket.create_server((sys.argv[1], 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    stream, read = server.accept()[0], 0
+    while data := stream.recv(1 << 16):
+        read += len(data)
+print(read, flush=True)
+"""
+WRITES = """
+import socket, sys, threading
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as stream:
+    while not ended.is_set():
+        stream.sendall(bytes(4096))
+"""
+
+
+def program(host, text, *arguments, **pipes):
+    return subprocess.Popen(["ip", "netns", "exec", host, "python3", "-c", text, *arguments], stdout=subprocess.PIPE, text=True, **pipes)
+
+
+def beside_tcp(wire, correlator, stream, *how):
+    """A cable of 4 MB/s into the receiver's host: alone, then beside a TCP connection, then alone again."""
+    name = os.path.join(correlator.directory, f"{stream}-slow")
+    with open(name, "wb") as file:
+        file.truncate(80 << 20)
+    wire.rate["a"] = 4e6
+    sender = correlator.start("bulk", "send", name, "--stream", stream, "--json", *how, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def part(seconds):
+        """The bytes that reach the host meanwhile, the packets, and those of them that were lost."""
+        before = wire.received["a"], wire.carried, wire.lost
+        time.sleep(seconds)  # the rates of this span are compared
+        now = wire.received["a"], wire.carried, wire.lost
+        return [after - earlier for after, earlier in zip(now, before)]
+
+    until("data come", lambda: wire.received["a"] > 4 << 20, 60)
+    alone, carried, lost = part(2)
+    print(f"    {stream} alone: {alone / 8e6:.2f} of the cable, {lost} of {carried + lost} packets lost", flush=True)
+    check(f"{stream} alone uses the cable ({alone / 8e6:.2f})", alone > 0.6 * 8e6)
+    check(f"{stream} alone loses little ({lost} of {carried + lost})", lost < 0.1 * (carried + lost))
+    reads = program("a", READS, address("a"))
+    writes = program("b", WRITES, address("a"), reads.stdout.readline().strip(), stdin=subprocess.PIPE)
+    both, _, _ = part(4)
+    writes.stdin.close()
+    of_tcp = int(reads.communicate(timeout=60)[0])
+    writes.wait(timeout=60)
+    print(f"    beside each other: TCP {of_tcp / 16e6:.2f} of the cable, both {both / 16e6:.2f}", flush=True)
+    check(f"TCP has its share beside {stream} ({of_tcp / both:.2f})", of_tcp > 0.2 * both)
+    check(f"{stream} has its share beside TCP ({1 - of_tcp / both:.2f})", of_tcp < 0.9 * both)
+    until(f"{stream} has the cable again", lambda: part(1)[0] > 0.6 * 4e6, 30)
+    check("the sender goes on", sender.poll() is None)
+    sender.kill()
+    sender.wait()
+    wire.rate.clear()
+
+
 def main():
     isolated()
     print("bulk_network", flush=True)
@@ -112,9 +172,14 @@ def main():
             place.up("--roles", "node", "--peer", f"{RECEIVER}:7447", "--key-file", key_file(place, key))
         over_tcp(wire, correlator, receive(archive, "a", "tcp"))
         as_datagrams(wire, correlator, "udp", [receive(archive, "a", "udp")], "--protocol", "udp")
+        receive(archive, "a", "udp-slow")
+        beside_tcp(wire, correlator, "udp-slow", "--protocol", "udp")
         outs = [receive(archive, "a", "group"), receive(store, "c", "group")]
         group = ("--multicast", "239.255.87.1", "--interface", address("b"), "--receivers", "2")
         as_datagrams(wire, correlator, "group", outs, *group)
+        receive(archive, "a", "group-slow")
+        receive(store, "c", "group-slow")
+        beside_tcp(wire, correlator, "group-slow", *group)
         link = json.loads(subprocess.run(["ip", "-n", "b", "-j", "link", "show"], check=True, capture_output=True, text=True).stdout)
         link = next(one for one in link if one["ifname"] == "wire-b")
         for interface in (link["ifname"], str(link["ifindex"])):

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::frame::{HEADER_LEN, Header, Kind};
+use crate::frame::{ASK, HEADER_LEN, Header, Kind};
 
 /// Frame with its payload. Cheap to clone: the bytes are shared.
 #[derive(Debug, Clone)]
@@ -23,6 +23,12 @@ impl Framed {
     pub fn new(header: Header, bytes: Bytes, checked: bool) -> Framed {
         let header = header.over(&bytes, checked);
         Framed { head: header.encode(), header, bytes }
+    }
+
+    /// Returns the same frame with the request to acknowledge it at once.
+    pub fn asking(&self) -> Framed {
+        let header = Header { flags: self.header.flags | ASK, ..self.header };
+        Framed { head: header.encode(), header, bytes: self.bytes.clone() }
     }
 
     /// Returns its bytes on the wire.

@@ -33,7 +33,10 @@ impl GroupSender {
                 in_step += 1;
             }
             if in_step > 0 {
-                let goes_on = !framed.is_data() || self.outlet.send(framed);
+                let in_step = links.iter_mut().filter(|link| link.is_member() && link.next == next);
+                let asks = in_step.fold(false, |asks, link| link.asks(framed) || asks);
+                let goes_on =
+                    !framed.is_data() || if asks { self.outlet.send(&framed.asking()) } else { self.outlet.send(framed) };
                 links.iter_mut().filter(|link| link.is_member() && link.next == next).for_each(|link| link.passed(framed));
                 if !goes_on {
                     self.next += 1;

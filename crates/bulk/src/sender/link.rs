@@ -27,6 +27,7 @@ pub(super) use datagrams::Datagrams;
 use sealed::Sealed;
 
 mod answers;
+mod congestion;
 mod datagrams;
 mod sealed;
 mod skipping;

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Link;
+use super::{Link, congestion::Congestion};
 use crate::{
     datagram::{Outlet, ROOM_A_DATAGRAM},
     frame::Kind,
@@ -26,6 +26,8 @@ pub(in super::super) struct Datagrams {
     outlet: Outlet,
     /// Bytes that may be in flight to it.
     room: usize,
+    /// Part of it that the network can carry.
+    congestion: Congestion,
     in_flight: usize,
     /// First frame that goes through the group, for a member of the flow's group.
     group: Option<u64>,
@@ -45,6 +47,7 @@ impl Datagrams {
         Datagrams {
             outlet,
             room,
+            congestion: Congestion::new(room),
             in_flight: 0,
             group: grouped.then_some(0),
             kept: VecDeque::new(),
@@ -57,7 +60,7 @@ impl Datagrams {
     fn is_ready(&self, next: u64, acked: u64, window: &Window) -> bool {
         let under_way = next.saturating_sub(acked);
         let first = |framed: &Framed| framed.header.kind != Kind::Reset || under_way == 0;
-        self.in_flight < self.room
+        self.in_flight < self.congestion.window()
             && under_way < self.room as u64 / u64::from(ROOM_A_DATAGRAM)
             && window.get(next).is_none_or(first)
     }
@@ -110,6 +113,11 @@ impl Link {
         in_step && idle && self.sends() && self.next < window.end() && self.is_ready(window)
     }
 
+    /// Accounts for a frame that the group is about to send. Returns true if this member should acknowledge it at once.
+    pub fn asks(&mut self, framed: &Framed) -> bool {
+        framed.is_data() && self.datagrams.as_mut().is_some_and(|datagrams| datagrams.congestion.sent(framed.bytes.len()))
+    }
+
     /// Notes that the group has sent its next frame; starts and ends go on the connection.
     pub fn passed(&mut self, framed: &Framed) {
         if !framed.is_data() {
@@ -140,7 +148,8 @@ impl Link {
         {
             let mut goes_on = true;
             if framed.is_data() {
-                goes_on = datagrams.outlet.send(framed);
+                let asks = datagrams.congestion.sent(framed.bytes.len());
+                goes_on = if asks { datagrams.outlet.send(&framed.asking()) } else { datagrams.outlet.send(framed) };
                 datagrams.in_flight += framed.bytes.len();
                 self.last_write = Instant::now();
             } else {
@@ -158,6 +167,7 @@ impl Link {
     pub(super) fn came(&mut self, window: &Window) {
         let (acked, next) = (self.acked, self.next);
         let Some(datagrams) = &mut self.datagrams else { return };
+        datagrams.congestion.acked(acked, next, datagrams.in_flight);
         datagrams.in_flight = window.bytes_from(acked).saturating_sub(window.bytes_from(next));
         while let Some(first) = datagrams.kept.pop_front_if(|first| first.header.sequence < acked) {
             datagrams.kept_bytes -= first.wire_len();
@@ -178,12 +188,13 @@ impl Link {
     pub(super) fn repair(&mut self, window: &Window) {
         let Ok(nack) = Nack::decode(self.reader.payload()) else { return };
         let Some(mut datagrams) = self.datagrams.take() else { return };
+        datagrams.congestion.missing(&nack.missing, self.next);
         let mut bytes = 0;
         let wanted = nack.missing.iter().flat_map(|(from, to)| *from..(*to).min(self.next).max(*from)).take(REPAIRED_AT_ONCE);
         for sequence in wanted {
             let Some(framed) = datagrams.get(sequence, window).filter(|framed| framed.is_data()).cloned() else { continue };
             bytes += framed.bytes.len();
-            if bytes > datagrams.room {
+            if bytes > datagrams.congestion.window() {
                 break;
             }
             if !datagrams.outlet.send(&framed) {
