@@ -11,8 +11,8 @@ each link is held to its rate at both ends by `tc tbf`. One server pushes one at
 on H other hosts. Both systems run in turn, in the same cell. Tango's server and clients have its defaults, without a database.
 
 A row has the events a second at the slowest client, the payload as a share of the server's link (one copy a host), the bytes that each
-receiving host got a second per byte of payload, processor time of the server, its hub, the clients and their hubs in s per s, and what
-was lost. With `--multicast` the cells are measured without and with a multicast group (`tampu`, `group`), each attribute with a stream of
+receiving host got a second per byte of payload, processor time in s per s of each kind of process (the server, the hub of its host,
+the busiest client and the busiest hub of a client's host), and what was lost. With `--multicast` the cells are measured without and with a multicast group (`tampu`, `group`), each attribute with a stream of
 its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time. Each
 has a logger and has logged one record; with `--quiet` none has.
 `--logs` measures the paper's test of logs instead, with `--multicast` also with a group: network_logs.py.
@@ -43,7 +43,7 @@ GROUP = "239.255.88.48"
 # A site whose attributes have streams of their own, without and with the group.
 OFF, ON = "off", "on"
 # The paper's figures for remote clients stand in benches/RESULTS.md; this run prints its own only.
-TITLES = "link      DevLong   clients@hosts  system      events/s   payload   wire/payload   CPU server+hub  clients+hubs   lost"
+TITLES = "link      DevLong   clients@hosts  system      events/s   payload   wire/payload   CPU server   hub  client   hub     lost"
 
 
 def address(host):
@@ -141,9 +141,9 @@ class Site:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         return self.places[host].start("perf", "part", *arguments, **pipes)
 
-    def cpu(self, hosts):
-        """Returns the processor time of the hubs of these hosts, s."""
-        return sum(cpu(inner(self.hubs[host])) for host in hosts)
+    def cpu(self, host):
+        """Returns the processor time of the hub of a host, s."""
+        return cpu(inner(self.hubs[host]))
 
     def close(self):
         """Ends all."""
@@ -174,7 +174,7 @@ def tampu(site, network, size, clients, hosts, seconds):
             report(subscriber)
         far = sorted(set(places))
         before = [network.received(host) for host in far]
-        hubs = site.cpu([0]), site.cpu(far)
+        hubs = {host: site.cpu(host) for host in (0, *far)}
         server.stdin.write("begin\n")
         server.stdin.flush()
         pushed = report(server)
@@ -182,7 +182,7 @@ def tampu(site, network, size, clients, hosts, seconds):
             subscriber.stdin.close()
         got = [report(subscriber) for subscriber in subscribers]
         wire = [network.received(host) - since for host, since in zip(far, before)]
-        server_hub, client_hubs = site.cpu([0]) - hubs[0], site.cpu(far) - hubs[1]
+        hubs = {host: site.cpu(host) - since for host, since in hubs.items()}
     finally:
         for process in (*subscribers, server):
             if not process.stdin.closed:
@@ -193,8 +193,10 @@ def tampu(site, network, size, clients, hosts, seconds):
     return {
         "events_per_s": min(client["received"] for client in got) / elapsed,
         "wire_per_payload": max(wire) / max(payload, 1),
-        "cpu_server": (pushed["cpu_s"] + server_hub) / elapsed,
-        "cpu_clients": (sum(client["cpu_s"] for client in got) + client_hubs) / elapsed,
+        "cpu_server": pushed["cpu_s"] / elapsed,
+        "cpu_server_hub": hubs[0] / elapsed,
+        "cpu_client": max(client["cpu_s"] for client in got) / elapsed,
+        "cpu_client_hub": max(hubs[host] for host in far) / elapsed,
         "lost": sum(max(pushed["pushed"] - client["received"], 0) for client in got),
         "wrong": sum(client["wrong"] for client in got),
         "latency_us_p50": max(client["latency_us_p50"] for client in got),
@@ -220,7 +222,7 @@ def tango(network, elements, clients, hosts, seconds):
         "events_per_s": cell["events_per_s"],
         "wire_per_payload": max(wire) / max(payload, 1),
         "cpu_server": cell["server_cpu_s"] / lasted,
-        "cpu_clients": cell["clients_cpu_s"] / lasted,
+        "cpu_client": max(report["cpu_us"] for report in reports) / 1e6 / lasted,
         "lost": cell["lost"],
         "wrong": cell["wrong"],
     }
@@ -231,10 +233,11 @@ def show(row, as_json):
     if as_json:
         print(json.dumps(row), flush=True)
         return
+    hubs = [f"{row[name]:.2f}" if name in row else "-" for name in ("cpu_server_hub", "cpu_client_hub")]
     share = f"{100 * row['payload_share']:.1f} %"
     print(
         f"{row['link_mbit']:>6} Mb {row['elements']:>8}   {row['clients']:>7}@{row['hosts']:<5}  {row['system']:<8} {row['events_per_s']:>11.1f}"
-        f" {share:>9} {row['wire_per_payload']:>12.3f} {row['cpu_server']:>16.2f} {row['cpu_clients']:>13.2f} {row['lost']:>8}",
+        f" {share:>9} {row['wire_per_payload']:>12.3f} {row['cpu_server']:>12.2f} {hubs[0]:>5} {row['cpu_client']:>7.2f} {hubs[1]:>5} {row['lost']:>8}",
         flush=True,
     )
     if "of_first" in row:
