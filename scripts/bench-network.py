@@ -5,6 +5,7 @@
     bench-network.py --multicast --cells 1x1,2x2,6x6,10x10 --elements 1024,262144 --links 100
     bench-network.py --members 1000 --on 10 [--quiet]
     bench-network.py --logs --cells 0x0,1x1,2x2,5x5,10x5 --links 1000
+    bench-network.py --qos --links 1000
 
 Each host is a network namespace with a boot id, a hub with the role node, and a certificate of its own. All hosts are joined by a bridge;
 each link is held to its rate at both ends by `tc tbf`. One server pushes one attribute of 1, 1024 or 262144 DevLong; a cell NxH has N clients
@@ -16,6 +17,7 @@ the busiest client and the busiest hub of a client's host), and what was lost. W
 its own; a row also has the rate as a share of that of the first cell of its size, without the group. `--members` measures many idle processes instead: the time until each knows all others, memory and processor time. Each
 has a logger and has logged one record; with `--quiet` none has.
 `--logs` measures the paper's test of logs instead, with `--multicast` also with a group: network_logs.py.
+`--qos` measures what settings of topics do: network_qos.py.
 """
 
 import argparse
@@ -36,6 +38,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "tests", "peers"), os.path.join(H
 from cable_cut import certify, key_file
 from hub import Place, isolated, sh, until
 import network_logs
+import network_qos
 import tango_table
 
 PORT = 7447
@@ -164,11 +167,11 @@ def where(clients, hosts):
     return [1 + client % hosts for client in range(clients)]
 
 
-def tampu(site, network, size, clients, hosts, seconds):
-    """Measures one cell with Tampu."""
+def tampu(site, network, size, clients, hosts, seconds, rate=0):
+    """Measures one cell with Tampu; without a rate the server pushes as fast as it can."""
     places = where(clients, hosts)
     subscribers = [site.part(host, "subscriber", f"client-{at}", "1", "streamed") for at, host in enumerate(places)]
-    server = site.part(0, "publisher", str(seconds), str(size), str(clients), "0", "1", "streamed")
+    server = site.part(0, "publisher", str(seconds), str(size), str(clients), str(rate), "1", "streamed")
     try:
         for subscriber in subscribers:
             report(subscriber)
@@ -333,6 +336,30 @@ def logs(asked):
         sys.exit("FAILED: records were lost or wrong")
 
 
+def qos(asked):
+    """Measures what settings of topics do between hosts."""
+    network = Network(3)
+    network.hold(int(asked.links.split(",")[0]))
+    site = Site(network.hosts)
+    bad = False
+    try:
+        if not asked.json:
+            print(network_qos.TITLES + "\n" + "|-" * (network_qos.TITLES.count("|") - 1) + "|", flush=True)
+        with tempfile.TemporaryDirectory(prefix="tampu-qos-") as directory:
+            for name, value in network_qos.rows():
+                file = network_qos.settings(directory, name, value)
+                for place in site.places:
+                    place.environment["TAMPU_QOS"] = file
+                row = {"setting": f"{name} = {value}" if name else "defaults", **tampu(site, network, 92, 2, 2, asked.seconds)}
+                row["latency_us_p50"] = tampu(site, network, 92, 2, 2, asked.seconds, 1000)["latency_us_p50"]
+                bad = bad or row["lost"] + row["wrong"] > 0
+                print(json.dumps(row) if asked.json else network_qos.line(row), flush=True)
+    finally:
+        site.close()
+    if bad:
+        sys.exit("FAILED: events were lost or wrong")
+
+
 def usage(pid):
     """Returns the resident and the proportional memory of a process, bytes."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
@@ -389,6 +416,7 @@ def main():
     parser.add_argument("--quiet", action="store_true", help="with --members: processes without loggers")
     parser.add_argument("--idle", type=float, default=10.0, help="with --members: the idle time that is measured, s")
     parser.add_argument("--logs", action="store_true", help="records of a program that logs, beside NATS, instead of events")
+    parser.add_argument("--qos", action="store_true", help="what settings of topics do, instead of the table")
     parser.add_argument("--json", action="store_true", help="JSON objects, one a line")
     asked = parser.parse_args()
     isolated()
@@ -396,6 +424,8 @@ def main():
         members(asked)
     elif asked.logs:
         logs(asked)
+    elif asked.qos:
+        qos(asked)
     else:
         events(asked)
 
