@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tampu_archive::{
-    Counts, Doing, Grouping, Patterns, PatternsWanted, Swept,
+    Counts, Doing, Grouping, Patterns, PatternsWanted, Scanned, Swept,
     query::Query,
     upkeep::{Done, LONGEST, Upkeep},
 };
@@ -39,6 +39,13 @@ pub struct Stored {
     pub refused: u64,
     /// The reason for the refusals, if there are any.
     pub refusal: String,
+}
+
+/// Returns the question for the rest after a search that reached its time limit; `None` if it came no further. A rare word
+/// may be in none of the records of many such searches.
+fn rest(query: &Query, scanned: &Scanned) -> Option<Query> {
+    let after = scanned.cursor.filter(|cursor| query.after != Some(*cursor))?;
+    Some(Query { after: Some(after), limit: query.limit.map(|limit| limit.saturating_sub(scanned.found)), ..query.clone() })
 }
 
 impl Keeper {
@@ -77,14 +84,23 @@ impl Keeper {
         interrupt: &Interrupt,
         sink: &mut dyn FnMut(LogRecord) -> Outcome,
     ) -> Result<bool, Failure> {
-        let mut outcome = Ok(());
-        let scanned = ask::query(&self.participant, query, ANSWER_TIMEOUT, &mut |record| {
-            outcome = sink(record);
-            outcome.is_ok() && !interrupt.asked()
-        });
-        outcome?;
-        let scanned = scanned.map_err(|error| self.failure(error))?;
-        Ok(scanned.complete || Some(scanned.found) == query.limit || interrupt.asked())
+        let mut part = query.clone();
+        loop {
+            let mut outcome = Ok(());
+            let scanned = ask::query(&self.participant, &part, ANSWER_TIMEOUT, &mut |record| {
+                outcome = sink(record);
+                outcome.is_ok() && !interrupt.asked()
+            });
+            outcome?;
+            let scanned = scanned.map_err(|error| self.failure(error))?;
+            if scanned.complete || Some(scanned.found) == part.limit || interrupt.asked() {
+                return Ok(true);
+            }
+            match rest(&part, &scanned) {
+                Some(further) => part = further,
+                None => return Ok(false),
+            }
+        }
     }
 
     /// Oneself on the bus.
@@ -225,5 +241,26 @@ impl Importing<'_> {
             refused: since(after.refused, self.before.refused),
             refusal: after.refusal,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tampu_archive::query::Cursor;
+    use tampu_types::{RecordId, Time};
+
+    use super::*;
+
+    #[test]
+    fn a_search_goes_on_where_it_ended_and_not_for_ever() {
+        let at = |time| Some(Cursor { time: Time(time), id: RecordId::default() });
+        let query = Query { limit: Some(10), ..Query::default() };
+        let ended = |found, cursor| Scanned { found, cursor, ..Scanned::default() };
+        let further = rest(&query, &ended(0, at(5))).unwrap();
+        assert_eq!((further.after, further.limit), (at(5), Some(10)), "nothing was found so far");
+        let further = rest(&further, &ended(4, at(3))).unwrap();
+        assert_eq!((further.after, further.limit), (at(3), Some(6)));
+        assert!(rest(&further, &ended(0, at(3))).is_none(), "it came no further");
+        assert!(rest(&query, &ended(0, None)).is_none(), "a collector that names no position");
     }
 }
