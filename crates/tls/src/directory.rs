@@ -20,9 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(feature = "issue")]
-use crate::mutual::Files;
-use crate::{certificate::CertificateInfo, error::TlsError};
+use crate::error::TlsError;
 
 const AUTHORITY_KEY: &str = "authority.key";
 const HOSTS: &str = "hosts";
@@ -117,46 +115,6 @@ impl CertificateDir {
         self.check()?;
         let (authority, certificate) = (read(&self.authority())?, read(&self.host())?);
         Ok(HostTexts { authority, certificate, key: read(&self.host_key())? })
-    }
-
-    /// Writes the three files of a host, if the directory has none or older ones. Texts that do not belong together are
-    /// refused, and so are those of another host; the files that are there stay then. Returns true if they were written.
-    #[cfg(feature = "issue")]
-    pub fn put(&self, texts: &HostTexts) -> Result<bool, TlsError> {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!("-new{}", std::process::id()));
-        let trial = CertificateDir::new(self.path.with_file_name(name));
-        let put = self.put_by_way_of(&trial, texts);
-        let _ = fs::remove_dir_all(&trial.path);
-        put
-    }
-
-    #[cfg(feature = "issue")]
-    fn put_by_way_of(&self, trial: &CertificateDir, texts: &HostTexts) -> Result<bool, TlsError> {
-        make(&trial.path)?;
-        write(&trial.authority(), &texts.authority, 0o644)?;
-        write(&trial.host(), &texts.certificate, 0o644)?;
-        write(&trial.host_key(), &texts.key, 0o600)?;
-        Files::from(trial).client_config()?;
-        let new = CertificateInfo::read(&trial.host())?;
-        if self.has_host() {
-            let old = CertificateInfo::read(&self.host())?;
-            if old.common_name != new.common_name {
-                let why = format!("it is the certificate of {}, the new one is of {}", old.common_name, new.common_name);
-                return Err(TlsError::invalid(&self.host(), why));
-            }
-            let is_older = old.not_before < new.not_before || read(&self.authority())? != texts.authority;
-            if !is_older {
-                return Ok(false);
-            }
-        }
-        make(&self.path)?;
-        for (from, to) in
-            [(trial.host_key(), self.host_key()), (trial.host(), self.host()), (trial.authority(), self.authority())]
-        {
-            fs::rename(&from, &to).map_err(|why| TlsError::io(&to, why))?;
-        }
-        Ok(true)
     }
 
     /// Checks that the three files of a host are here, and that only their owner can read the key.

@@ -42,6 +42,8 @@ mod error;
 pub mod mutual;
 pub mod names;
 pub mod probe;
+#[cfg(feature = "issue")]
+mod put;
 pub mod server;
 
 #[cfg(feature = "issue")]
