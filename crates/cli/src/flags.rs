@@ -117,6 +117,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("instance", "", "NAME", "Name of the bridge"),
     ("interface", "", "INTERFACE", "Network interface of multicast"),
     ("interval", "", "DURATION", "Time between two reports, or two looks at counters"),
+    ("join", "", "FILE", "The file with which a host joins the domain"),
     ("journal", "", "", "The host's journal"),
     ("json", "", "", "JSON objects, one a line"),
     ("keep", "", "N", "Number of records kept in memory"),
