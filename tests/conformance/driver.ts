@@ -1,7 +1,8 @@
 // Driver of the conformance kit in TypeScript. README.md has its protocol, ../peers/conformance.py runs it.
 import { createInterface } from "node:readline";
 import {
-  Session, type DataType, type Elements, type EventItem, type EventKind, type Format, type LogItem, type Publisher, type Quality, type Value,
+  Session, type DataType, type Elements, type EventItem, type EventKind, type Format, type Level, type LogData, type LogItem, type Publisher, type Quality,
+  type Value,
 } from "tampu";
 import { unixSocket } from "tampu/node";
 
@@ -74,6 +75,8 @@ function eventLine(item: EventItem): Record<string, unknown> {
   return { ...reading, type: value.type, format: value.format, x: String(value.x), y: String(value.y), elements: shown(value) };
 }
 
+const NUMBERS: Record<string, (digits: string) => number | bigint | boolean> = { count: BigInt, ratio: Number, truth: (word) => word === "true" };
+
 class Driver {
   private readonly attributes = new Map<string, { publisher: Publisher; type: DataType; format: Format }>();
 
@@ -106,6 +109,11 @@ class Driver {
       case "follow":
         void this.follow(command);
         return;
+      case "log": {
+        const data = ["word", "count", "ratio", "truth"].map((member) => [member, NUMBERS[member]?.(text(command, member)) ?? text(command, member)]);
+        logger.log(text(command, "level") as Level, text(command, "message"), Object.fromEntries(data) as LogData);
+        return;
+      }
       case "records":
         return this.records(text(command, "process"), Number(text(command, "count")));
       default:
@@ -153,6 +161,7 @@ class Driver {
 
 const socket = unixSocket(process.env["TAMPU_GATEWAY"] ?? "");
 const session = await Session.connect("ws://hub", { socket, source: `${process.argv[2] ?? ""}/server` });
+const logger = session.logger({ process: process.argv[2] ?? "" });
 const driver = new Driver(session);
 say({ line: "ready" });
 for await (const line of createInterface({ input: process.stdin })) {
@@ -163,12 +172,13 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   try {
     await driver.run(command);
-    if (verb !== "push") {
+    if (verb !== "push" && verb !== "log") {
       say({ line: "done", do: verb, name: text(command, "name") });
     }
   } catch (why) {
     say({ line: "error", do: verb, name: text(command, "name"), why: String(why) });
   }
 }
+await logger.close();
 session.close();
 process.exit(0);

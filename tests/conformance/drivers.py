@@ -23,7 +23,7 @@ LANGUAGES = {
     "cpp": {"bulk": True, "writes_logs": True, "reads_logs": False, "gateway": False},
     "python": {"bulk": True, "writes_logs": True, "reads_logs": True, "gateway": False},
     "java": {"bulk": True, "writes_logs": True, "reads_logs": True, "gateway": True},
-    "typescript": {"bulk": False, "writes_logs": False, "reads_logs": True, "gateway": True},
+    "typescript": {"bulk": False, "writes_logs": True, "reads_logs": True, "gateway": True},
 }
 PATIENCE = 60
 

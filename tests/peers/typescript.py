@@ -7,7 +7,8 @@ import re
 import subprocess
 import tempfile
 
-from hub import TAMPU, Place, check, until
+from far_life import kill
+from hub import TAMPU, Place, check, once_each, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bindings" / "typescript"
@@ -27,7 +28,7 @@ STRICT = ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyType
 
 # Pages with programs, and what these print, in their order.
 PAGES = [PACKAGE / "README.md", ROOT / "docs" / "languages.md"]
-SHOWN = ["obs/weather/2/wind 9.5", "Warning cable wrap", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "read on demand: sr/cryo/1/level", "lost: 0n"]
+SHOWN = ["obs/weather/2/wind 9.5", "Warning cable wrap", "lost: 0n", "sr/vacuum/g1/p 1e-9", "records: ", "served by true", "read on demand: sr/cryo/1/level", "lost: 0n"]
 
 
 def installed(directory):
@@ -82,6 +83,20 @@ def session(place, way, address, token=""):
     check(f"a session with a real hub over {way}", done.returncode == 0 and done.stdout.endswith("done\n"))
 
 
+def over_a_killed_hub(place, hub, socket):
+    """A program logs while its hub is killed and started again: each record is in the archive once."""
+    count = 30_000
+    environment = {**place.environment, "TAMPU_TS": str(PACKAGE / "build")}
+    program = ["node", ROOT / "tests" / "peers" / "typescript_logger.mjs", socket, str(count)]
+    with subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, text=True) as logs:
+        check("it logs", logs.stdout.readline() == "begun\n")
+        kill(place, hub)
+        place.up()
+        said = logs.communicate(timeout=120)[0]
+    check(f"it lost nothing over a killed hub: {said.strip()}", logs.returncode == 0 and said == "lost 0\n")
+    check("each record is in the archive once", once_each(place.messages("ts/killed"), [f"record {number}" for number in range(count)]))
+
+
 def main():
     print("typescript", flush=True)
     subprocess.run([str(ROOT / "scripts" / "need.sh"), "node"], check=True)
@@ -90,11 +105,12 @@ def main():
     check("its own tests", "# fail 0" in said and "# pass" in said)
     place = Place("ts")
     try:
-        place.up()
+        hub = place.up()
         socket = until("the gateway's socket", lambda: next(pathlib.Path(place.directory).rglob("gateway.sock"), None))
         # Before the sessions, whose warnings the first program would show.
         programs(place, socket)
         session(place, "the gateway's socket", socket)
+        over_a_killed_hub(place, hub, socket)
     finally:
         place.close()
     place = Place("ts")

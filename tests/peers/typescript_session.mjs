@@ -241,6 +241,35 @@ for (const text of texts.slice(20)) {
 await live;
 check("40 records of the archive and live, each once", texts.every((text) => found.get(text) === 1) && found.size === 40);
 
+// Records of this program: with their data, each in the archive once, also when connections break.
+const logger = session.logger({ process: "ts/logs", logger: "dome", audiences: ["Operator"] });
+const RECORDS = 5000;
+for (let number = 0; number < RECORDS; number += 1) {
+  if (!logger.info(`record ${number}`, { number })) {
+    check(`room for record ${number}`, false);
+  }
+  if (number % 1000 === 0) {
+    sockets.forEach((one) => one.terminate());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+logger.log("Error", "with a trace", {}, { trace_id: "0af7651916cd43dd8448eb211c80319c", file: "dome.ts", line: 7 });
+await logger.close();
+check(`nothing was lost: ${logger.lost}`, logger.lost === 0n && logger.waiting === 0);
+const kept = new Map();
+for await (const item of reader.logs({ since: began, query: { fields: { process: ["ts/logs"] } } })) {
+  if (item.kind === "record") {
+    kept.set(item.record.message, [...(kept.get(item.record.message) ?? []), item.record]);
+  }
+  if (kept.size > RECORDS) {
+    break;
+  }
+}
+check(`${RECORDS} records and one more, each once`, kept.size === RECORDS + 1 && [...kept.values()].every((found) => found.length === 1));
+const [traced] = kept.get("with a trace");
+check("with all that it was given", traced.trace_id?.startsWith("0af7651916cd43dd") && traced.line === 7 && traced.audiences?.join() === "Operator" && traced.logger === "dome");
+check("and its data", kept.get("record 77")[0].data?.[0].value === "77");
+
 session.close();
 reader.close();
 console.log("done");

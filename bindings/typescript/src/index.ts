@@ -21,6 +21,8 @@ export {
 } from "./subscription.js";
 export type { Missed } from "./progress.js";
 export { decodeLogBatch, recordLine, LEVELS, type Datum, type Level, type LogRecord, type RecordId } from "./log.js";
+export { encodeLogBatch } from "./log_batch.js";
+export { Logger, type LogData, type LoggerOptions } from "./logger.js";
 export {
   decodeEvent, encodeReading, scalar, spectrum, DATA_TYPES, FORMATS, KINDS, QUALITIES, STATES, type Cause, type DataType, type Elements, type EventKind, type EventReading, type Format,
   type Quality, type Reading, type Value,

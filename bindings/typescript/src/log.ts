@@ -51,8 +51,8 @@ export interface LogRecord {
   attributes?: Datum[];
 }
 
-/** Members of an origin, in the order of the wire. */
-const NAMES = ["logger", "file", "routine", "host", "process", "thread", "context", "source_object", "array", "antenna", "uri", "run_id"] as const;
+/** Texts of an origin, in the order of the wire. */
+export const ORIGIN_TEXTS = ["logger", "file", "routine", "host", "process", "thread", "context", "source_object", "array", "antenna", "uri", "run_id"] as const;
 
 /** An origin, and what the records of it have in common. */
 interface SharedOrigin {
@@ -68,7 +68,7 @@ function originOf({ incarnation, ...members }: Origin, incarnations: string[]): 
   return { members, life, blank: { ...id, time: 0n, level: "Info", message: "", ...members } };
 }
 
-type Origin = Partial<Pick<LogRecord, (typeof NAMES)[number] | "line" | "audiences">> & { incarnation: number };
+type Origin = Partial<Pick<LogRecord, (typeof ORIGIN_TEXTS)[number] | "line" | "audiences">> & { incarnation: number };
 
 /** Reads the records of a sample of type 2. */
 export function decodeLogBatch(bytes: Uint8Array): LogRecord[] {
@@ -100,7 +100,7 @@ function readOrigin(at: CdrReader, text: (index: number) => string): Origin {
   if (line !== undefined) {
     origin.line = line;
   }
-  for (const name of NAMES) {
+  for (const name of ORIGIN_TEXTS) {
     const value = text(at.u32());
     if (value !== "") {
       origin[name] = value;

@@ -4,6 +4,7 @@ import type { Reading } from "./event.js";
 import { Failure } from "./failure.js";
 import { askBody, jsonBody, jsonOf, Kind, numberBody, samplesBody, samplesIn, type Frame } from "./frame.js";
 import { Link, type ConnectOptions, type LinkUser, type Welcome } from "./link.js";
+import { Logger, type LoggerOptions } from "./logger.js";
 import { Publisher, type AttributeDeclaration, type TopicDeclaration } from "./publisher.js";
 import { AsyncQueue } from "./queue.js";
 import { requireServe, Service, type ReadOptions, type ServiceHandler, type ServiceOptions } from "./service.js";
@@ -71,6 +72,11 @@ export class Session {
   /** Subscribes to log records; `since` begins with the archive and goes on live without hole or double. */
   logs(options: Partial<TopicOptions> = {}, buffer = BUFFER): LogSubscription {
     return this.opened(new LogSubscription(this.opener, { topics: ["log/*"], ...options }, buffer));
+  }
+
+  /** A logger whose records have these members. Records have the process {@link source} without another one. */
+  logger(options: LoggerOptions = {}): Logger {
+    return new Logger(this, options);
   }
 
   /** Subscribes to topics. */

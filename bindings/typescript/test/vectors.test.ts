@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { decodeBatch } from "../src/batch.js";
 import { decodeEvent, encodeReading, type Value } from "../src/event.js";
 import { askBody, decodeFrame, encodeFrame, joined, jsonBody, jsonOf, Kind, numberBody, samplesBody } from "../src/frame.js";
-import { decodeLogBatch, recordLine } from "../src/log.js";
+import { decodeLogBatch, recordLine, type LogRecord } from "../src/log.js";
+import { encodeLogBatch } from "../src/log_batch.js";
 import { timeOf, timeText } from "../src/time.js";
 
 const VECTORS = new URL("../../../../testdata/vectors/", import.meta.url);
@@ -22,6 +23,22 @@ test("log batches have the records of their JSON lines", () => {
     const plain = (line: string) => JSON.parse(line.replace(/("number": ?)(\d+)/g, '$1"$2"')) as unknown;
     assert.deepEqual(decodeLogBatch(bytesOf(`log_batch/${name}`)).map((record) => plain(recordLine(record))), lines.map(plain), name);
   }
+});
+
+test("log batches are written as other writers write them", () => {
+  const names = readdirSync(new URL("log_batch/", VECTORS)).filter((name) => /^v1-.*\.hex$/.test(name));
+  assert.ok(names.length >= 4);
+  for (const name of names) {
+    const bytes = bytesOf(`log_batch/${name}`);
+    assert.deepEqual(encodeLogBatch(decodeLogBatch(bytes)), bytes, name);
+  }
+});
+
+test("a record with a wrong level, id or trace is refused by name", () => {
+  const record = decodeLogBatch(bytesOf("log_batch/v1-minimal.hex"))[0] as LogRecord;
+  assert.throws(() => encodeLogBatch([{ ...record, level: "Fatal" as "Error" }]), /'Fatal' is no level: use Trace, Delouse/);
+  assert.throws(() => encodeLogBatch([{ ...record, id: { incarnation: "me", ring: 0, number: 0n } }]), /'me' is no incarnation/);
+  assert.throws(() => encodeLogBatch([{ ...record, trace_id: "12" }]), /trace_id '12' must have 32 hexadecimal digits/);
 });
 
 test("a log batch that is cut is refused wherever it is cut", () => {
