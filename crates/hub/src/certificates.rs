@@ -43,9 +43,16 @@ impl Config {
         if let Some(path) = &self.network.certificates {
             return CertificateDir::new(path);
         }
-        let (data, system) = (self.domain_data(), CertificateDir::new(SYSTEM));
-        let own = CertificateDir::new(data.join(DIRECTORY)).with_authority(data.join(AUTHORITY));
+        let (own, system) = (self.own_certificates(), CertificateDir::new(SYSTEM));
         if !own.has_host() && system.has_host() { system } else { own }
+    }
+}
+
+impl Config {
+    /// Returns the directory of certificates beside the domain's data.
+    pub(crate) fn own_certificates(&self) -> CertificateDir {
+        let data = self.domain_data();
+        CertificateDir::new(data.join(DIRECTORY)).with_authority(data.join(AUTHORITY))
     }
 }
 

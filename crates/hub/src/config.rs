@@ -113,6 +113,9 @@ pub struct Config {
     /// The configuration file, if there is one. Its log settings can be read again.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// The file with which this host has joined the domain.
+    #[serde(skip)]
+    pub joined_by: Option<PathBuf>,
     /// The lines of the settings in the file.
     #[serde(skip)]
     pub lines: lines::SettingLines,
@@ -257,6 +260,7 @@ impl Default for Config {
             logger: Vec::new(),
             log_flags: LogPatch::default(),
             file: None,
+            joined_by: None,
             lines: lines::SettingLines::new(),
             changes: None,
             roles: Role::USUAL.to_vec(),

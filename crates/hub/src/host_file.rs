@@ -152,8 +152,8 @@ impl HostFile {
         toml::from_str(&text).map_err(|error| invalid(path, error.message()))
     }
 
-    /// Puts certificates and key into their places on this host, and settings into its configuration. A certificate that
-    /// is there stays if it is not older. Only a hub whose roles nobody chose gets the role of a node alone.
+    /// Puts certificates and key into their places on this host, and settings into its configuration. Certificates that are
+    /// there stay if they are not older, and the key with them. Only a hub whose roles nobody chose gets the role of a node alone.
     pub fn join(&self, path: &Path, config: &mut Config, chose_roles: bool) -> Result<(), HostFileError> {
         config.domain = self.domain.clone();
         config.network.connect.extend(self.connect.iter().cloned());
@@ -164,17 +164,18 @@ impl HostFile {
         let texts =
             HostTexts { authority: self.authority.clone(), certificate: self.certificate.clone(), key: self.private_key.clone() };
         private::make(&config.domain_data())?;
-        config.certificates().put(&texts).map_err(|error| match error {
+        // Not in the system's directory: another domain's certificates may be there.
+        let at = config.network.certificates.clone().map_or_else(|| config.own_certificates(), CertificateDir::new);
+        let is_new = at.put(&texts).map_err(|error| match error {
             TlsError::Invalid { why, .. } => invalid(path, &why),
             error => HostFileError::Certificates(error),
         })?;
-        if config.network.key_file.is_none() {
-            let own = config.own_key_file();
-            let text = format!("{}\n", self.domain_key);
-            if fs::read_to_string(&own).ok().as_deref() != Some(&text) {
-                put(&own, &text)?;
-            }
+        // A key that was changed since stays, as newer certificates do.
+        let own = config.own_key_file();
+        if config.network.key_file.is_none() && (is_new || !own.exists()) {
+            put(&own, &format!("{}\n", self.domain_key))?;
         }
+        config.joined_by = Some(path.to_owned());
         Ok(())
     }
 }

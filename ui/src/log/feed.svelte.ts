@@ -105,8 +105,8 @@ export class LogFeed {
         if (signal.aborted || isRefusal(why)) {
           return false;
         }
-        // Another session begins anew, so one verdict is enough.
-        const refusal = await (pause === PAUSES.first ? refusalOf(asked.query, pause) : new Promise<undefined>((resolve) => setTimeout(resolve, pause)));
+        // At each pause: a slow hub may have had no time for its verdict before.
+        const refusal = await refusalOf(asked.query, pause);
         if (refusal) {
           this.failed(refusal, signal);
         }

@@ -27,7 +27,9 @@ export interface Known {
  * Counts the records of a range. Without a beginning, the range begins with the first record. Bars that are known are counted again
  * only if bars of the range have another length.
  */
-export async function histogram(ask: Ask, asked: Asked, now: Nanos, signal: AbortSignal, known?: Known): Promise<Histogram | undefined> {
+export async function histogram(ask: Ask, asked: Asked, now: Nanos, signal: AbortSignal, counted?: Known): Promise<Histogram | undefined> {
+  // A late record before the first bar needs a new beginning.
+  const known = counted && counted.until >= counted.counted.from ? counted : undefined;
   let since = asked.since ?? known?.counted.from;
   const until = asked.until ?? now;
   if (since === undefined) {

@@ -438,8 +438,9 @@ class Client:
         """Follows attributes by names and patterns such as ``*/vacuum/*/pressure``. The current value comes first.
 
         With ``in_place``, ``event.view()`` gives long arrays of a server on this host in the server's own memory, without
-        a copy. The next event of the server comes after the end of the block, and a full queue drops nothing: the server
-        waits, up to its limit. ``view.valid`` is false if the server has used the memory again before.
+        a copy. The next event of the server comes after the end of the block. The server waits, up to its limit
+        (``max_wait_ms``); beyond it events are reported as missing. ``view.valid`` is false if the server has used the
+        memory again before.
         """
         return Subscription(self._native.stream(list(attributes), kinds, first, reliable, bound, in_place))
 

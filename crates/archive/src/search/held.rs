@@ -10,6 +10,8 @@ use crate::columns::{ColumnBatch, ColumnType, Gatherer};
 
 /// Bytes of held rows after which no more units are held.
 const HELD: usize = 64 << 20;
+/// Most units that are held. Each may keep the dictionaries of its file, which the bytes do not count.
+const MOST: usize = 256;
 /// Units that one chunk may add, of any size.
 const MORE: usize = 4;
 
@@ -58,7 +60,7 @@ impl Held {
         units: &[Waiting],
         goes_on: bool,
     ) -> Vec<(Wanted, bool)> {
-        let mut more = if goes_on && self.bytes < HELD { MORE } else { 0 };
+        let mut more = if goes_on && self.bytes < HELD && self.units.len() < MOST { MORE } else { 0 };
         let whole = |unit: u32| {
             let rows = units[unit as usize].rows.iter().enumerate();
             Wanted { unit, places: rows.map(|(number, row)| (0, *row, number)).collect() }

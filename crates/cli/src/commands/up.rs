@@ -157,11 +157,12 @@ impl HubArgs {
     fn join(&self, path: &Path, connect: &Connect, config: &mut Config) -> Outcome {
         let usage = |error: HostFileError| Failure::Usage(format!("--join: {error}"));
         let file = HostFile::read(path).map_err(usage)?;
-        if let Some(domain) = connect.domain.as_ref().filter(|domain| **domain != file.domain) {
+        let named = connect.domain.as_ref().map(|domain| ("--domain", domain));
+        let configured = config.lines.contains_key("domain").then_some(("the configuration", &config.domain));
+        if let Some((place, domain)) = named.or(configured).filter(|(_, domain)| **domain != file.domain) {
             let (path, of_file) = (path.display(), &file.domain);
-            return Err(Failure::Usage(format!(
-                "--join: {path} is for the domain '{of_file}', and --domain says '{domain}'; leave one out"
-            )));
+            let why = format!("{path} is for the domain '{of_file}', and {place} says '{domain}'; leave one out");
+            return Err(Failure::Usage(format!("--join: {why}")));
         }
         // A file of an earlier start gives the same certificates and key again.
         let chose_roles = self.roles.is_some() || config.lines.contains_key("roles") || std::env::var_os("TAMPU_ROLES").is_some();

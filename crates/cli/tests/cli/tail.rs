@@ -188,11 +188,12 @@ fn sorting_is_by_the_column_asked_for() {
 #[test]
 fn what_is_not_committed_yet_comes_from_its_writer() {
     let site = Site::new();
-    // A collector that commits late.
-    let config = site.file("tampu.toml", "[collector]\ncommit_ms = 30000\n");
+    // A collector that commits late; but what comes first, it commits at once.
+    let config = site.file("tampu.toml", "[collector]\ncommit_ms = 300000\n");
     let _hub = site.hub(&["--config", &config]);
+    site.find(1, &[]);
     // It ends when its record is committed; until then it holds the record.
-    let _sender = Following::start(&site, &["log", "send", "held", "-p", "pipe", "--timeout", "60s"]);
+    let _sender = Following::start(&site, &["log", "send", "held", "-p", "pipe", "--timeout", "300s"]);
     let witness = site.tampu(&["log", "tail", "--held", "-p", "pipe", "--limit", "1", "--for", "60s", "--json"]).ok();
     assert_eq!(message(&witness.json()[0]), "held");
     let tail = ["log", "tail", "--since", "1h", "-p", "pipe", "--limit", "1", "--for", "30s", "--json"];

@@ -255,6 +255,8 @@ impl Attribute {
             ..EventSample::without_value(inner.index)
         };
         event.encode(&mut bytes)?;
+        // A long event goes through the memory in which the current value may be.
+        state.fetch_reading();
         let written = inner.out.write_as(kinds, &bytes)?;
         let state = &mut *state;
         state.number += 1;
@@ -316,6 +318,8 @@ impl Attribute {
             let (expected, given) = (config.data_type, data_type);
             return Err(WrongValue::Type { name: inner.name.clone(), expected, given }.into());
         }
+        // The loan may take the memory of the current value, and be given back unused.
+        inner.state.lock().fetch_reading();
         let loan = inner.out.writer.loan(len_around(bytes))?;
         Ok(EventLoan { attribute: self, loan, shape, bytes, of: std::marker::PhantomData })
     }

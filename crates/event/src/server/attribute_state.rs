@@ -72,8 +72,8 @@ impl AttributeState {
         self.last = memory.map_or(LastReading::InStream, LastReading::Lent);
     }
 
-    /// Copies the last reading from lent memory: an answer may be written there.
-    fn fetch_reading(&mut self) {
+    /// Copies the last reading from lent memory: something else may be written there.
+    pub fn fetch_reading(&mut self) {
         if let LastReading::Lent(memory) = &self.last {
             self.buffer.clear();
             let is_whole = memory.copy_to(&mut self.buffer).is_ok();

@@ -58,7 +58,7 @@ struct Secrets(Vec<PathBuf>);
 impl Secrets {
     fn kept_from(config: &Config, part: HubPart) -> Secrets {
         let mut paths = vec![config.domain_data(), config.certificates().authority_dir().to_owned()];
-        paths.extend([&config.file, &config.network.key_file].into_iter().flatten().cloned());
+        paths.extend([&config.file, &config.joined_by, &config.network.key_file].into_iter().flatten().cloned());
         if part != HubPart::Book {
             paths.extend([&config.book.certificate_key, &config.mail.password_file].into_iter().flatten().cloned());
             paths.extend(config.book.login.iter().flat_map(LoginSettings::files));

@@ -57,6 +57,7 @@ pub struct Handover {
     // The configuration leaves these out, because no file has them.
     log_flags: LogPatch,
     file: Option<PathBuf>,
+    joined_by: Option<PathBuf>,
     lines: SettingLines,
     changes: Option<String>,
 }
@@ -77,6 +78,7 @@ impl Handover {
             config: own,
             log_flags: config.log_flags.clone(),
             file: config.file.clone(),
+            joined_by: config.joined_by.clone(),
             lines: config.lines.clone(),
             changes: config.changes.clone(),
         }
@@ -84,8 +86,8 @@ impl Handover {
 
     /// Returns the configuration as the supervisor has it.
     pub fn config(&self) -> Config {
-        let Handover { log_flags, file, lines, changes, .. } = self.clone();
-        Config { log_flags, file, lines, changes, ..self.config.clone() }
+        let Handover { log_flags, file, joined_by, lines, changes, .. } = self.clone();
+        Config { log_flags, file, joined_by, lines, changes, ..self.config.clone() }
     }
 
     /// Takes the changed settings in force, and the quotas for a role that divides them: it is confined, and cannot read

@@ -146,12 +146,19 @@ impl PacketBuilder {
     /// Takes the memory with all packets since the last time. None of them may wait to be published.
     pub fn take_memory(&mut self) -> Vec<u8> {
         debug_assert!(self.sealed.is_empty(), "a packet would lose its bytes");
-        std::mem::take(&mut self.memory)
+        let memory = std::mem::take(&mut self.memory);
+        if memory.len() > MEMORY / 8 {
+            return memory;
+        }
+        // It may wait for long, beside many others: a few records hold no more than their bytes.
+        let few = memory.as_slice().to_vec();
+        self.recycle(memory);
+        few
     }
 
     /// Gives a memory back.
     pub fn recycle(&mut self, mut memory: Vec<u8>) {
-        if self.spare.len() < SPARE && (1..=LONGEST_SPARE).contains(&memory.capacity()) {
+        if self.spare.len() < SPARE && (MEMORY..=LONGEST_SPARE).contains(&memory.capacity()) {
             memory.clear();
             self.spare.push(memory);
         }
@@ -177,7 +184,7 @@ mod tests {
         let (mut builder, stream) = builder(1);
         let mut memories = std::collections::HashSet::new();
         for round in 0..100 {
-            let messages: Vec<String> = (0..50).map(|number| format!("{round} {number}")).collect();
+            let messages: Vec<String> = (0..50).map(|number| format!("{round} {number} {}", "x".repeat(4000))).collect();
             for message in &messages {
                 assert!(builder.push_record(stream, &LogRecord::new(Level::Info, &**message)));
             }
@@ -194,6 +201,18 @@ mod tests {
         (0..100).for_each(|_| builder.recycle(Vec::with_capacity(MEMORY)));
         assert_eq!(builder.spare.len(), SPARE);
         assert!(builder.spare.iter().all(|memory| memory.capacity() <= LONGEST_SPARE), "a long packet leaves nothing behind");
+    }
+
+    #[test]
+    fn a_few_records_that_wait_hold_no_more_than_their_bytes() {
+        let (mut builder, stream) = builder(1);
+        let made = std::iter::repeat_with(|| {
+            assert!(builder.push_record(stream, &LogRecord::new(Level::Info, "one")));
+            while builder.next_sealed().is_some() {}
+            builder.take_memory()
+        });
+        let waiting: Vec<Vec<u8>> = made.take(1000).collect();
+        assert!(waiting.iter().all(|memory| memory.capacity() == memory.len() && memory.len() < 1000));
     }
 
     #[test]

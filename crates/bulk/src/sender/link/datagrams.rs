@@ -193,10 +193,11 @@ impl Link {
         let wanted = nack.missing.iter().flat_map(|(from, to)| *from..(*to).min(self.next).max(*from)).take(REPAIRED_AT_ONCE);
         for sequence in wanted {
             let Some(framed) = datagrams.get(sequence, window).filter(|framed| framed.is_data()).cloned() else { continue };
-            bytes += framed.bytes.len();
-            if bytes > datagrams.congestion.window() {
+            // One goes in any case: a frame may be longer than the window.
+            if bytes > 0 && bytes + framed.bytes.len() > datagrams.congestion.window() {
                 break;
             }
+            bytes += framed.bytes.len();
             if !datagrams.outlet.send(&framed) {
                 // The receiver asks for it again; meanwhile the other links get their turn.
                 break;

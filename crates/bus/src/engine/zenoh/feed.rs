@@ -46,6 +46,10 @@ const ANSWER: Duration = Duration::from_secs(5);
 const NOBODY: Duration = Duration::from_secs(1);
 /// Number of questions before a node counts as one without a table. One that has just started makes its table.
 const QUESTIONS: u32 = 4;
+/// Number of questions that a busy node may be too slow for, when a process joins. It follows the keys on the engine then.
+const PATIENCE: u32 = 2;
+/// The same once the node has given its table. A thousand processes may ask it together.
+const LONG_PATIENCE: u32 = 60;
 /// Pause between these questions.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Pause before a process whose connection has returned asks once more. A question may overtake its subscription at first.
@@ -107,25 +111,27 @@ impl Feed {
             }
         };
         *feed.subscriber.lock() = Some(link.session.declare_subscriber(news).callback(take).wait().ok()?);
-        feed.is_answered(QUESTIONS).then_some(feed)
+        feed.is_answered(QUESTIONS, PATIENCE).then_some(feed)
     }
 
-    /// Asks until the node has answered. Returns false if it does not.
-    fn is_answered(self: &Arc<Feed>, questions: u32) -> bool {
-        for asked in 0..questions {
-            if asked > 0 {
-                std::thread::sleep(PAUSE);
-            }
+    /// Asks until the node has answered. Returns false if nobody is there to answer, so many times, or if a busy node is too
+    /// slow for `patience` questions.
+    fn is_answered(self: &Arc<Feed>, mut questions: u32, mut patience: u32) -> bool {
+        loop {
             let (began, (tell, told)) = (Instant::now(), channel());
             // Nobody listens if it took too long.
             self.ask(move |is_answered| _ = tell.send(is_answered));
-            match told.recv_timeout(2 * ANSWER) {
+            let left = match told.recv_timeout(2 * ANSWER) {
                 Ok(true) => return true,
-                Ok(false) if began.elapsed() < NOBODY => {}
-                _ => return false,
+                Ok(false) if began.elapsed() < NOBODY => &mut questions,
+                _ => &mut patience,
+            };
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                return false;
             }
+            std::thread::sleep(PAUSE);
         }
-        false
     }
 
     /// Asks the node for the changes that this process does not have. Calls `then` behind them, with whether they have arrived.
@@ -201,13 +207,13 @@ impl NodeKeys for Feed {
         }
         let feed = Arc::downgrade(&self);
         let renewing = worker("tampu-feed", move || {
-            let is_answered = feed.upgrade().is_some_and(|feed| feed.is_answered(QUESTIONS));
+            let is_answered = feed.upgrade().is_some_and(|feed| feed.is_answered(QUESTIONS, LONG_PATIENCE));
             if is_answered {
                 std::thread::sleep(ONCE_MORE);
             }
             let Some(feed) = feed.upgrade() else { return };
             feed.is_asking.store(false, Ordering::Release);
-            if !(is_answered && feed.is_answered(1)) {
+            if !(is_answered && feed.is_answered(1, LONG_PATIENCE)) {
                 feed.inbox.put(Note::Unfed { generation: feed.generation });
             }
         });

@@ -45,6 +45,9 @@ const GATHER_AT_MOST: Duration = Duration::from_millis(200);
 /// Longest time for which a withdrawn key is held back: a death is reported within 150 ms.
 const GATHER_WITHDRAWN: Duration = Duration::from_millis(20);
 
+/// Time without changes after which the number of changes is sent alone. A process that has missed some asks then.
+const QUIET: Duration = Duration::from_secs(30);
+
 /// Table of a node; dropping it ends it.
 pub(super) struct AnnouncementTable {
     // Dropped before the engine.
@@ -213,10 +216,10 @@ impl Table {
         self.changes += 1;
     }
 
-    /// Returns the time of the next news; `None` without changes.
+    /// Returns the time of the next news; `None` without any change so far.
     fn due(&self) -> Option<Instant> {
         if self.published == self.changes {
-            return None;
+            return self.published_at.map(|before| before + QUIET);
         }
         let longest = if self.has_withdrawn { GATHER_WITHDRAWN } else { GATHER_AT_MOST };
         let pause = (GATHER * self.processes).min(longest);
@@ -280,7 +283,11 @@ mod tests {
         assert!(read(&table.answer(AskForKeys { table: 7, has: 4 })).is_whole, "more than there are");
         // News are of all changes since the last ones, once.
         let news = read(&table.take_news(Instant::now()));
-        assert_eq!((news.from, news.changes.len(), table.due()), (0, 3, None));
+        assert_eq!((news.from, news.changes.len()), (0, 3));
+        let now = Instant::now();
+        assert!(table.due().is_some_and(|due| due > now && due <= now + QUIET), "the number alone, after a while");
+        let alone = read(&table.take_news(now));
+        assert_eq!((alone.from, alone.changes.len()), (3, 0));
         for number in 0..KEPT {
             table.note(&format!("p/-/{number}"), true);
         }
@@ -304,6 +311,6 @@ mod tests {
         assert_eq!(pause(100, &|table| table.note("n/-/1", true)), Some(100 * GATHER));
         assert_eq!(pause(100, &|table| table.note("n/-/1", false)), Some(GATHER_WITHDRAWN));
         assert_eq!(pause(1000, &|table| table.note("n/-/1", true)), Some(GATHER_AT_MOST));
-        assert_eq!(pause(1000, &|_| {}), None);
+        assert_eq!(pause(1000, &|_| {}), Some(QUIET));
     }
 }
