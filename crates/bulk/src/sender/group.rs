@@ -33,8 +33,10 @@ impl GroupSender {
                 in_step += 1;
             }
             if in_step > 0 {
-                let in_step = links.iter_mut().filter(|link| link.is_member() && link.next == next);
-                let asks = in_step.fold(false, |asks, link| link.asks(framed) || asks);
+                let mut asks = false;
+                for link in links.iter_mut().filter(|link| link.is_member() && link.next == next) {
+                    asks |= link.asks(framed);
+                }
                 let goes_on =
                     !framed.is_data() || if asks { self.outlet.send(&framed.asking()) } else { self.outlet.send(framed) };
                 links.iter_mut().filter(|link| link.is_member() && link.next == next).for_each(|link| link.passed(framed));
