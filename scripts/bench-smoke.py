@@ -22,6 +22,7 @@ BENCHES = [
     ["bench-event", "--smoke", "--only", "tampu,zmq,zenoh-router,tango-c++", "--elements", "1,1024", "--json"],
     ["bench-network.py", "--links", "1000", "--elements", "1024", "--cells", "1x1,2x2", "--seconds", "0.5", "--json"],
     ["bench-network.py", "--logs", "--links", "1000", "--cells", "0x0,1x1", "--seconds", "0.5", "--json"],
+    ["bench-network.py", "--qos", "--links", "1000", "--seconds", "0.2", "--json"],
     ["bench-qos.py", "--seconds", "1", "--only", "cache", "--json"],
     ["bench-gateway", "--seconds", "0.5", "--sessions", "50", "--json"],
     # The peers' tests have built the library without optimisation.

@@ -68,6 +68,26 @@ class Tests:
         self.book(place)
         self.bulk(place)
 
+    def history(self):
+        """The program about the history beside a hub that keeps some attributes."""
+        place = Place("javahist")
+        try:
+            config = pathlib.Path(place.directory, "hub.toml")
+            config.write_text('[events]\nkeep = ["sr/vacuum/*"]\n')
+            place.up("--config", str(config))
+            name = "sr/vacuum/g9/p"
+            source = place.start("event", "pub", name, "--user", "--process", "gauge", stdin=subprocess.PIPE)
+            until("the attribute is there", lambda: place.run("event", "list", name, check=False).stdout)
+            source.stdin.write("1e-9\n2e-9\n")
+            source.stdin.flush()
+            kept = lambda: [json.loads(line) for line in place.run("event", "history", name, "-n", "0", "--json").stdout.splitlines()]
+            until("the values are kept", lambda: sum("value" in event for event in kept()) >= 2)
+            source.kill()
+            until("the death is kept", lambda: any(event["reason"] == "source_died" for event in kept()))
+            self.shows(place, "WithHistory", f"{name} source died \n{name} update DevDouble scalar [2.0E-9]")
+        finally:
+            place.close()
+
     def book(self, place):
         """The program about the logbook, with the address and a token of this hub."""
         place.run("book", "make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem")
@@ -250,6 +270,7 @@ def main():
         try:
             hub = place.up()
             tests.pages(place)
+            tests.history()
             tests.events(place)
             tests.control(place)
             hub = tests.offers(place, hub)
