@@ -64,7 +64,10 @@ export class Autosave {
   }
 
   async save(): Promise<void> {
-    await this.saving;
+    // Of several that wait for one that fails, the first begins anew: two drafts without a number would be two drafts.
+    while (this.saving) {
+      await this.saving;
+    }
     if (this.isOver || this.isSaved) {
       return;
     }
@@ -84,6 +87,8 @@ export class Autosave {
         if (!this.isOver) {
           this.later(RETRY_MS);
         }
+      } finally {
+        this.saving = undefined;
       }
     })();
     await this.saving;
