@@ -54,7 +54,7 @@ class Tables {
   }
 }
 
-/** Writes records as a sample of type 2. A record without an id gets a new one from nobody: it may be stored twice. */
+/** Writes records as a sample of type 2. A record without an id may be stored twice. */
 export function encodeLogBatch(records: LogRecord[]): Uint8Array {
   const out = new CdrWriter();
   const tables = new Tables();

@@ -26,7 +26,7 @@ export type LoggerOptions = Omit<Partial<LogRecord>, "id" | "time" | "received" 
   maxWaitingBytes?: number;
 };
 
-/** What a logger needs of a session. */
+/** The part of a session that a logger uses. */
 export interface LogSession {
   readonly source: string;
   declare(declaration: TopicDeclaration): Promise<Publisher>;

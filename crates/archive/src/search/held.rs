@@ -1,6 +1,6 @@
 //! Units whose rows are held in columns until all of them have been given out.
 //!
-//! Where files overlap in time, the rows of a unit go out in many chunks. Each unit is read once for all of them, as
+//! If files overlap in time, the rows of a unit go out in many chunks. Each unit is read once for all of them, as
 //! long as the units that are held stay below a bound. Beyond it, a unit is read again for each chunk.
 
 use std::collections::BTreeMap;
