@@ -26,7 +26,10 @@ fn main() -> Result<(), Failure> {
         command.arg(part.word()).arg(&directory);
         command
     };
-    measure(&directory, (second.parse()?, 10), first == "killed", start, |after| println!("{after:?}"))?;
+    measure(&directory, (second.parse()?, 10), first == "killed", start, |after| {
+        println!("{after:?}");
+        true
+    })?;
     std::fs::remove_dir_all(&directory)?;
     Ok(())
 }

@@ -179,13 +179,13 @@ fn entries(directory: &Path) -> usize {
 }
 
 /// Starts a node and the process that stays in an empty directory, and lets so many others live, in steps. Calls `seen` at
-/// the beginning and after each step.
+/// the beginning and after each step, and ends early when it returns false.
 pub fn measure(
     directory: &Path,
     (lives, steps): (u64, u64),
     kill: bool,
     start: impl Fn(Part) -> Command + Sync,
-    mut seen: impl FnMut(After),
+    mut seen: impl FnMut(After) -> bool,
 ) -> Result<(), Failure> {
     let node = Running::start(start(Part::Node))?;
     let observer = Running::start(start(Part::Observer))?;
@@ -208,7 +208,9 @@ pub fn measure(
             Gate::default().wait_host(0, REST);
         }
         let (node, observer) = (node.held()?, observer.held()?);
-        seen(After { lives: step * each, node, observer, entries: entries(directory) });
+        if !seen(After { lives: step * each, node, observer, entries: entries(directory) }) {
+            break;
+        }
     }
     Ok(())
 }
