@@ -73,7 +73,8 @@ def links(place, console):
     place.run("log", "send", "--process", "dome", "--level", "Error", "--acknowledged", "kept", "the dome did not close")
     name = json.loads(place.run("log", "query", "--process", "dome", "--json").stdout.splitlines()[0])["id"]
     record, gone = (f"{name['incarnation']}.{name['ring']}.{number}" for number in (name["number"], 4_000_000))
-    wanted = [f"record:{record}", f"record:{gone}", "run:80123", "event:weather/wind", "transfer:nothing"]
+    other = place.run("book", "post", "Shift", "-a", "Author=Max", "-t", "the dome was slow").stdout.strip()
+    wanted = [f"record:{record}", f"record:{gone}", "run:80123", "event:weather/wind", "transfer:nothing", f"entry:{other.lower()}"]
     place.run("book", "post", "Shift", "-a", "Author=Zoe", "-t", "see the links", *[word for link in wanted for word in ("--link", link)])
     page.goto(f"{console.site}book?book=Shift&q=%22see+the+links%22")
     page.get_by_role("list", name="Entries").get_by_role("link").first.click(timeout=30000)
@@ -83,6 +84,7 @@ def links(place, console):
     expect(rows.nth(1)).to_contain_text("not there any more")
     check("what is gone is no link", rows.nth(1).get_by_role("link").count() == 0)
     expect(rows.nth(4)).to_contain_text("not there any more")
+    expect(rows.nth(5)).to_contain_text("the dome was slow")
     console.axe("links of an entry")
     entry = page.url
     rows.nth(0).get_by_role("link").click()
@@ -94,6 +96,14 @@ def links(place, console):
     page.goto(entry)
     rows.nth(3).get_by_role("link").click(timeout=30000)
     page.wait_for_url(re.compile(r"/attributes\?.*weather"))
+    page.goto(entry)
+    rows.nth(5).get_by_role("link").click(timeout=30000)
+    expect(page.locator("article")).to_contain_text("the dome was slow", timeout=30000)
+    mentions = page.get_by_role("list", name="Entries that mention it")
+    expect(mentions).to_contain_text("see the links", timeout=30000)
+    console.axe("an entry that another mentions")
+    mentions.get_by_role("link").click()
+    expect(rows).to_have_count(len(wanted), timeout=30000)
 
 
 def escaped(place, console):

@@ -154,7 +154,6 @@ def history(place, view, small):
     expect(detail).to_contain_text("1000 (1.0 kB)")
     expect(detail).to_contain_text("small.bin (1.0 kB)")
     expect(detail.get_by_role("link", name="Timeline at this time")).to_have_attribute("href", re.compile(r"/timeline\?from=.*&to=.*&at="))
-    expect(detail).to_contain_text("None")
     transfer = page.evaluate("new URL(location.href).searchParams.get('transfer')")
     place.run("book", "post", "Shift log", "-a", "Subject=About a file", "--link", f"transfer:{transfer}", "-t", "It was small.")
     page.reload()

@@ -1,5 +1,6 @@
 /** All English texts of the console, in one place. */
 export const TEXT = {
+  mentions: "Entries that mention it",
   title: "Tampu console",
   skip: "Skip to the content",
   views: "Views",
@@ -147,7 +148,6 @@ export const TEXT = {
     nearOf: { thread: "same thread", process: "same process", host: "same host", trace: "same trace" },
     timeline: "Timeline around it",
     entry: "New entry about it",
-    mentions: "Entries that mention it",
     levels: "Levels of its program",
     levelsNone: "The program does not run, or does not answer.",
     levelsPartly: "Not all processes answered.",

@@ -48,7 +48,7 @@ fn check(kill: bool) {
     assert_eq!(others(end), others(last), "{all:?}");
 }
 
-/// Whether the last of these steps left little. The first never counts: it fills what the allocator keeps.
+/// Returns true if the last of these steps left little. The first never counts: it fills what the allocator keeps.
 fn leaves_little(all: &[After]) -> bool {
     let [_, .., last, end] = all else { return false };
     let grown = |of: fn(&After) -> u64| of(end).saturating_sub(of(last));

@@ -69,6 +69,11 @@ impl Keeper {
         ask::offsets(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
+    /// Has the collector commit what it has received.
+    pub fn commit(&self) -> Outcome {
+        ask::commit(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
+    }
+
     /// Calls `sink` with every record found, in the query's order; reports an incomplete result on standard error.
     pub fn search(&self, query: &Query, interrupt: &Interrupt, sink: &mut dyn FnMut(LogRecord) -> Outcome) -> Outcome {
         if !self.search_quietly(query, interrupt, sink)? {

@@ -13,7 +13,7 @@ use crate::{
     signature::record::Signature,
 };
 
-pub use entry_ref::EntryRef;
+pub use entry_ref::{BadEntryRef, EntryRef};
 
 pub mod entry_ref;
 
@@ -73,7 +73,7 @@ impl FromStr for Encoding {
     }
 }
 
-/// The targets of links beside other entries.
+/// The kinds of targets of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkKind {
@@ -85,6 +85,8 @@ pub enum LinkKind {
     Transfer,
     /// A run, by its number or name.
     Run,
+    /// Another entry, by its book and number.
+    Entry,
 }
 
 impl LinkKind {
@@ -95,6 +97,7 @@ impl LinkKind {
             LinkKind::Event => "event",
             LinkKind::Transfer => "transfer",
             LinkKind::Run => "run",
+            LinkKind::Entry => "entry",
         }
     }
 }
@@ -110,7 +113,9 @@ pub struct Link {
 
 /// An error: the text is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid link '{0}'; write record:ID, event:ATTRIBUTE, transfer:ID or run:NUMBER, in one line of at most 1024 bytes")]
+#[error(
+    "invalid link '{0}'; write record:ID, event:ATTRIBUTE, transfer:ID, run:NUMBER or entry:BOOK/NUMBER, in one line of at most 1024 bytes"
+)]
 pub struct BadLink(pub String);
 
 impl FromStr for Link {
@@ -119,7 +124,7 @@ impl FromStr for Link {
     fn from_str(text: &str) -> Result<Link, BadLink> {
         let bad = || BadLink(text.to_owned());
         let (kind, target) = text.split_once(':').ok_or_else(bad)?;
-        let kinds = [LinkKind::Record, LinkKind::Event, LinkKind::Transfer, LinkKind::Run];
+        let kinds = [LinkKind::Record, LinkKind::Event, LinkKind::Transfer, LinkKind::Run, LinkKind::Entry];
         let kind = kinds.into_iter().find(|known| known.name() == kind).ok_or_else(bad)?;
         let link = Link { kind, target: target.to_owned() };
         if link.is_sound() { Ok(link) } else { Err(bad()) }
@@ -128,7 +133,8 @@ impl FromStr for Link {
 
 impl Link {
     fn is_sound(&self) -> bool {
-        !self.target.trim().is_empty() && self.target.len() <= 1024 && !self.target.chars().any(char::is_control)
+        let is_text = !self.target.trim().is_empty() && self.target.len() <= 1024 && !self.target.chars().any(char::is_control);
+        is_text && (self.kind != LinkKind::Entry || self.target.parse::<EntryRef>().is_ok())
     }
 }
 
@@ -150,7 +156,7 @@ pub struct Content {
     pub text: String,
     #[serde(default)]
     pub attachments: Vec<Attachment>,
-    /// Links to log records, events, transfers and runs.
+    /// Links to log records, events, transfers, runs and other entries.
     #[serde(default)]
     pub links: Vec<Link>,
 }
@@ -391,10 +397,16 @@ mod tests {
 
     #[test]
     fn links_are_read_as_they_are_written() {
-        for text in ["run:80123", "record:3f-1.4#7", "event:sr/vacuum/c01/pressure@2026-11-22T08:00:00", "transfer:a:b"] {
+        for text in [
+            "run:80123",
+            "record:3f-1.4#7",
+            "event:sr/vacuum/c01/pressure@2026-11-22T08:00:00",
+            "transfer:a:b",
+            "entry:Shift/Night/12",
+        ] {
             assert_eq!(text.parse::<Link>().unwrap().to_string(), text);
         }
-        for text in ["", "run", "run:", "run: ", "ship:7", "run:a\nb"] {
+        for text in ["", "run", "run:", "run: ", "ship:7", "run:a\nb", "entry:Shift", "entry:Shift/0", "entry:/7"] {
             assert!(text.parse::<Link>().is_err(), "{text:?}");
         }
     }

@@ -3,7 +3,7 @@ import { address } from "../lib/address.svelte";
 import { nowNanos, timeOf, type Nanos, type Zone } from "../lib/time";
 import { oneLine } from "../log/display";
 import { emptyFilter, filterText, patternOf } from "../log/filter";
-import { attributeAt, recordAt, recordsOf, transferOf } from "../timeline/places";
+import { attributeAt, entryOf, recordAt, recordsOf, transferOf } from "../timeline/places";
 import { shortTime, sizeText } from "./format";
 import { BOOK_TEXT } from "./text";
 import type { ResolvedLink } from "./types";
@@ -16,7 +16,7 @@ const REFUSED = /^you may not /;
 const nanos = (time: string | undefined): Nanos | undefined => (time === undefined ? undefined : timeOf(time, nowNanos(), "utc"));
 
 /** The address of the view that shows a target; none of what is gone. */
-export function placeOf({ kind, target, found, record, event, transfer }: ResolvedLink): string | undefined {
+export function placeOf({ kind, target, found, record, event, transfer, entry }: ResolvedLink): string | undefined {
   switch (kind) {
     case "record": {
       const at = nanos(record?.time);
@@ -29,13 +29,15 @@ export function placeOf({ kind, target, found, record, event, transfer }: Resolv
     }
     case "transfer":
       return found ? transferOf(transfer?.id ?? target) : undefined;
+    case "entry":
+      return entry ? entryOf(entry.book, entry.id) : undefined;
     case "run":
       return address.of("log", { q: filterText({ ...emptyFilter(), fields: { run_id: [patternOf(target)] } }) });
   }
 }
 
 /** A target in words: its time, and its level, value or outcome. */
-export function targetText({ kind, found, why, record, event, transfer }: ResolvedLink, zone: Zone): string {
+export function targetText({ kind, found, why, record, event, transfer, entry }: ResolvedLink, zone: Zone): string {
   const at = (time: string): string => shortTime(time, zone);
   if (record) {
     return `${at(record.time)} ${record.level} ${oneLine(record.message, 300)}`;
@@ -45,6 +47,9 @@ export function targetText({ kind, found, why, record, event, transfer }: Resolv
   }
   if (transfer) {
     return [at(transfer.began), transfer.file ?? `${transfer.stream}/${transfer.flow}`, `${transfer.outcome}, ${sizeText(transfer.bytes)}`].map((part) => oneLine(part, 200)).join(" ");
+  }
+  if (entry) {
+    return [at(entry.date), entry.by, entry.title].map((part) => oneLine(part, 200)).join(" ");
   }
   if (kind === "run") {
     return BOOK_TEXT.run;

@@ -114,7 +114,7 @@ export const BOOK_TEXT = {
   looks: { write: "Write", beside: "Beside", preview: "Preview" },
   preview: "Preview",
   openConflict: "The text still has marks of a conflict: <<<<<<<. Choose, and remove them.",
-  link: "Links of the entry, one a line: run:80123, event:NAME, record:ID",
+  link: "Links of the entry, one a line: run:80123, event:NAME, record:ID, entry:BOOK/NUMBER",
   unknownBook: (name: string) => `There is no logbook '${name}' that you may read.`,
 } as const;
 

@@ -80,8 +80,6 @@ export const TEXT = {
   toTimeline: "Timeline at this time",
   toLog: "Its records",
   toEntry: "New entry about it",
-  mentions: "Entries that mention it",
-  noMentions: "None",
   keys: [
     ["j  k  ↓  ↑", "Next transfer, transfer before"],
     ["Enter", "Open the transfer"],

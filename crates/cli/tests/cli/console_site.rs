@@ -106,6 +106,8 @@ fn links_lead_to_records_events_and_transfers_and_back_and_all_stand_on_one_time
         format!("event:{NAME}"),
         format!("transfer:{}", transfer["id"].as_str().unwrap()),
         "run:80123".to_owned(),
+        "entry:shift/1".to_owned(),
+        "entry:Shift/9".to_owned(),
     ];
     let entry = json!({ "attributes": { "Subject": "the trip" }, "text": "see there", "links": links });
     console.post("/books/Shift/entries", &entry);
@@ -114,19 +116,23 @@ fn links_lead_to_records_events_and_transfers_and_back_and_all_stand_on_one_time
     assert_eq!(resolved[1]["event"]["value"], 1.5, "{resolved}");
     assert_eq!(resolved[2]["transfer"]["id"], transfer["id"], "{resolved}");
     assert_eq!((&resolved[3]["found"], resolved[3]["why"].is_string()), (&json!(false), true), "{resolved}");
+    assert_eq!((&resolved[4]["entry"]["title"], &resolved[4]["entry"]["id"]), (&json!("the trip"), &json!(1)), "{resolved}");
+    assert_eq!((&resolved[5]["found"], resolved[5]["why"].is_string()), (&json!(false), true), "{resolved}");
     for link in &links {
         let link = link.replace('#', "%23");
         let mentions = console.get(&format!("/mentions?to={link}"));
         assert_eq!((count(&mentions), &mentions[0]["title"]), (1, &json!("the trip")), "{link}: {mentions}");
     }
     assert_eq!(console.get("/mentions?to=run:8012"), json!([]));
+    assert_eq!(count(&console.get("/mentions?to=entry:SHIFT/1")), 1, "a logbook is the same in any case");
     let more = json!({ "attributes": { "Subject": "again" }, "text": "see there", "links": ["run:80123", format!("event:{NAME}@2026-01-02T03:04:05Z")] });
     console.post("/books/Shift/entries", &more);
     let asked: Vec<String> = links.iter().map(|link| format!("to={}", link.replace('#', "%23"))).collect();
     let counted = console.get(&format!("/mentions/counts?to=run:8012&{}", asked.join("&")));
     let counted: Vec<(&str, u64)> =
         counted.as_array().unwrap().iter().map(|one| (one["to"].as_str().unwrap(), one["entries"].as_u64().unwrap())).collect();
-    let expected = [("run:8012", 0), (&*links[0], 1), (&*links[1], 2), (&*links[2], 1), ("run:80123", 2)];
+    let expected =
+        [("run:8012", 0), (&*links[0], 1), (&*links[1], 2), (&*links[2], 1), ("run:80123", 2), (&*links[4], 1), (&*links[5], 1)];
     assert_eq!(counted, expected, "an attribute is mentioned by links to its events");
 
     let timeline = console.get(&format!("/timeline?since=1h&until=now&event={NAME}&word=tripped&bins=60"));

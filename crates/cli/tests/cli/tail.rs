@@ -202,6 +202,19 @@ fn what_is_not_committed_yet_comes_from_its_writer() {
 }
 
 #[test]
+fn what_a_process_has_left_uncommitted_is_not_missed() {
+    let site = Site::new();
+    let config = site.file("tampu.toml", "[collector]\ncommit_ms = 300000\n");
+    let _hub = site.hub(&["--config", &config]);
+    site.find(1, &[]);
+    site.tampu(&["log", "send", "left", "-p", "pipe", "--acknowledged", "received"]).ok();
+    let found = site.tampu(&["log", "query", "-p", "pipe", "--json"]).ok().json();
+    assert!(found.is_empty(), "committed too early for this test: {found:?}");
+    let said = site.tampu(&["log", "tail", "--since", "1h", "-p", "pipe", "--limit", "1", "--for", "30s", "--json"]).ok().json();
+    assert_eq!(said.first().map(message), Some("left"));
+}
+
+#[test]
 fn what_is_committed_while_a_tail_begins_comes_once() {
     let site = Site::new();
     let config = site.file("tampu.toml", "[collector]\ncommit_ms = 60\n");

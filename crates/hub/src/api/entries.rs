@@ -144,7 +144,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/books/{book}/entries/{id}/links",
         id: "getLinks",
-        what: "Lists the links of an entry: records, events, transfers, runs",
+        what: "Lists the links of an entry: records, events, transfers, runs, other entries",
         gives: (200, json_of::<Vec<Link>>()),
         act: |call| {
             call.ask(Verb::Read, Resource::Book(call.var(0)))?;
@@ -293,9 +293,14 @@ pub fn readable(call: &Call<'_>) -> Result<Entry, Problem> {
 
 /// Returns an entry of the path's logbook in the same way.
 pub fn readable_entry(call: &Call<'_>, id: u32) -> Result<Entry, Problem> {
-    call.ask(Verb::Read, Resource::Book(call.var(0)))?;
-    let mut entry = call.api.store.entry(&EntryRef::new(call.var(0), id))?;
-    entry.keep_shown(call.shown(call.var(0))?.as_deref());
+    readable_at(call, &EntryRef::new(call.var(0), id))
+}
+
+/// Returns any entry in the same way.
+pub fn readable_at(call: &Call<'_>, at: &EntryRef) -> Result<Entry, Problem> {
+    call.ask(Verb::Read, Resource::Book(&at.book))?;
+    let mut entry = call.api.store.entry(at)?;
+    entry.keep_shown(call.shown(&at.book)?.as_deref());
     Ok(entry)
 }
 

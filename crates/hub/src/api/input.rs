@@ -41,7 +41,7 @@ pub struct ContentIn {
     /// Files that were uploaded, or that the entry has.
     #[serde(deserialize_with = "at_most::<_, _, MAX_ATTACHMENTS>")]
     pub attachments: Vec<AttachmentIn>,
-    /// Links to records, events, transfers and runs.
+    /// Links to records, events, transfers, runs and other entries.
     #[serde(deserialize_with = "at_most::<_, _, MAX_LINKS>")]
     pub links: Vec<LinkIn>,
 }

@@ -1,4 +1,4 @@
-//! Links of entries: the records, events and transfers that they point to, and the entries that mention one.
+//! Links of entries: the records, events, transfers and entries that they point to, and the entries that mention one.
 
 use std::time::Duration;
 
@@ -8,8 +8,10 @@ use tampu_bulk::asking;
 use tampu_bus::access::Verb;
 use tampu_event::history::ask::{HistoryQuery, history};
 use tampu_logbook::{
-    entry::{Entry, Link, LinkKind},
+    book::same_name,
+    entry::{BadEntryRef, Entry, EntryRef, Link, LinkKind},
     people::{Resource as OfBook, Right, Verb as BookVerb},
+    plain::plain,
     search::{Search, Sort},
 };
 use tampu_types::{RecordId, Time, event::AttributePattern};
@@ -17,6 +19,7 @@ use tampu_types::{RecordId, Time, event::AttributePattern};
 use super::{
     bulk::{self, ShownTransfer},
     call::{Answer, Call, GET, Route, ok},
+    entries::readable_at,
     event::{ShownEvent, repeated},
     log::{Clip, ShownRecord, by_id},
     on_bus::{PATIENCE, bounded, service},
@@ -32,6 +35,8 @@ const COUNTED_TOGETHER: usize = 20;
 const MOST_MENTIONS: usize = 1000;
 /// Bytes of a record's texts beside an entry.
 const CLIP: usize = 4096;
+/// Characters of the text that stand for a missing subject.
+const TITLE: usize = 200;
 
 /// Routes of links.
 pub const ROUTES: &[Route] = &[
@@ -47,9 +52,9 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/mentions",
         id: "mentions",
-        what: "Lists the entries that have a link to a record, an event, a transfer or a run, the newest first",
+        what: "Lists the entries that have a link to a record, an event, a transfer, a run or an entry, the newest first",
         query: &[
-            ("to", "string", "the link: record:ID, event:NAME or event:NAME@TIME, transfer:ID, run:NAME"),
+            ("to", "string", "the link: record:ID, event:NAME or event:NAME@TIME, transfer:ID, run:NAME, entry:BOOK/NUMBER"),
             ("limit", "integer", "entries, 1 to 1000; 100, if missing"),
         ],
         gives: (200, json_of::<Vec<EntrySummary>>()),
@@ -92,9 +97,19 @@ struct ResolvedLink {
     event: Option<ShownEvent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transfer: Option<ShownTransfer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<EntrySummary>,
     /// The reason why the target is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+}
+
+impl ResolvedLink {
+    /// A link whose target is still to be set.
+    fn of(link: &Link) -> ResolvedLink {
+        let (kind, target) = (link.kind, link.target.clone());
+        ResolvedLink { kind, target, found: true, record: None, event: None, transfer: None, entry: None, why: None }
+    }
 }
 
 /// An entry in a list.
@@ -145,14 +160,14 @@ fn linked(to: &str) -> String {
     format!("link:\"{}\"", to.replace('"', " "))
 }
 
-/// Returns true if an entry has this link. A link to one of an attribute's events mentions the attribute.
+/// Returns true if an entry has this link. A link to one of an attribute's events mentions the attribute; names of logbooks are
+/// the same in any case.
 fn mention(entry: &Entry, to: &str) -> bool {
-    entry
-        .content
-        .links
-        .iter()
-        .map(Link::to_string)
-        .any(|link| link == to || to.starts_with("event:") && link.strip_prefix(to).is_some_and(|rest| rest.starts_with('@')))
+    entry.content.links.iter().map(Link::to_string).any(|link| {
+        link == to
+            || to.starts_with("event:") && link.strip_prefix(to).is_some_and(|rest| rest.starts_with('@'))
+            || to.starts_with("entry:") && same_name(&link, to)
+    })
 }
 
 fn counts(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -182,10 +197,16 @@ fn mentions(call: &mut Call<'_>) -> Result<Answer, Problem> {
     ok(&all.map(|(entry, snippet)| EntrySummary::of(entry, snippet)).collect::<Vec<_>>())
 }
 
-/// The target of a link, or the reason why it is not shown.
-type Target = Result<(Option<ShownRecord>, Option<ShownEvent>, Option<ShownTransfer>), String>;
+/// The target of a link.
+enum Target {
+    Record(Box<ShownRecord>),
+    Event(Box<ShownEvent>),
+    Transfer(Box<ShownTransfer>),
+    Entry(EntrySummary),
+}
 
-fn resolve(call: &Call<'_>, link: &Link) -> Target {
+/// Returns the target of a link, or the reason why it is not shown.
+fn resolve(call: &Call<'_>, link: &Link) -> Result<Target, String> {
     let told = |problem: Problem| problem.detail;
     let participant = &call.api.bus.participant;
     let may = |verb, name: &str| {
@@ -199,7 +220,7 @@ fn resolve(call: &Call<'_>, link: &Link) -> Target {
             let id: RecordId = target.parse().map_err(|why: tampu_types::identity::BadRecordId| why.to_string())?;
             let found = by_id(participant, id, None, call.stop).map_err(told)?;
             let record = found.ok_or("the archive does not have it")?;
-            Ok((Some(Clip::to(CLIP).one(record)), None, None))
+            Ok(Target::Record(Box::new(Clip::to(CLIP).one(record))))
         }
         LinkKind::Event => {
             may(Verb::Query, "event/history")?;
@@ -215,12 +236,18 @@ fn resolve(call: &Call<'_>, link: &Link) -> Target {
                 false
             });
             swept.map_err(|why| why.to_string())?;
-            Ok((None, Some(event.ok_or("the history has no event of it then")?), None))
+            Ok(Target::Event(Box::new(event.ok_or("the history has no event of it then")?)))
         }
         LinkKind::Transfer => {
             may(Verb::Read, asking::TRANSFERS)?;
             let transfer = bulk::by_id(participant, target).map_err(told)?.ok_or("the archive does not have it")?;
-            Ok((None, None, Some(transfer)))
+            Ok(Target::Transfer(Box::new(transfer)))
+        }
+        LinkKind::Entry => {
+            let at: EntryRef = target.parse().map_err(|why: BadEntryRef| why.to_string())?;
+            let entry = readable_at(call, &at).map_err(told)?;
+            let begin: String = plain(entry.content.encoding, &entry.content.text).chars().take(TITLE).collect();
+            Ok(Target::Entry(EntrySummary::of(&entry, &begin)))
         }
         LinkKind::Run => Err("a run has no page of its own; records with its run_id are found with field=run_id=...".to_owned()),
     }
@@ -230,13 +257,15 @@ fn resolved(call: &mut Call<'_>) -> Result<Answer, Problem> {
     call.ask(BookVerb::Read, OfBook::Book(call.var(0)))?;
     let links = call.api.store.entry(&call.entry_ref()?)?.content.links;
     let one = |link: &Link| {
-        let (target, why) = match resolve(call, link) {
-            Ok(target) => (target, None),
-            Err(why) => (Default::default(), Some(why)),
-        };
-        let (record, event, transfer) = target;
-        let (kind, target, found) = (link.kind, link.target.clone(), why.is_none());
-        ResolvedLink { kind, target, found, record, event, transfer, why }
+        let mut shown = ResolvedLink::of(link);
+        match resolve(call, link) {
+            Ok(Target::Record(record)) => shown.record = Some(*record),
+            Ok(Target::Event(event)) => shown.event = Some(*event),
+            Ok(Target::Transfer(transfer)) => shown.transfer = Some(*transfer),
+            Ok(Target::Entry(entry)) => shown.entry = Some(entry),
+            Err(why) => (shown.found, shown.why) = (false, Some(why)),
+        }
+        shown
     };
     ok(&links.iter().take(MOST_LINKS).map(one).collect::<Vec<_>>())
 }

@@ -204,6 +204,8 @@ impl LogState {
     /// Sends the archive's records from a time on, before the live ones, which begin at these positions.
     pub fn begin(&mut self, participant: &Participant, since: Time, kept: &Kept, send: &mut dyn FnMut(Vec<u8>) -> bool) -> bool {
         let live_from = Time(kept.now.0.saturating_sub(UNCOMMITTED));
+        // Writers that end before they know of the reader. If it fails, so will the search.
+        let _ = ask::commit(participant, ANSWER);
         let query = Query { since: Some(since), newest_first: false, limit: None, ..self.query.clone() };
         let query = match self.levels.len() == Level::ALL.len() {
             true => query,

@@ -213,7 +213,15 @@ pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, Cal
 
 /// Returns the same positions, and those of a life that may have ended.
 pub fn offsets_with(participant: &Participant, life: Incarnation, timeout: Duration) -> Result<Kept, CallError> {
-    call_json(participant, OFFSETS, &OffsetsQuestion { of: vec![life] }, timeout)?.first().json()
+    call_json(participant, OFFSETS, &OffsetsQuestion { of: vec![life], commit: false }, timeout)?.first().json()
+}
+
+/// Has a collector commit what it has received, so that a search finds it.
+///
+/// A reader that has just begun gets the records of a process that is here. One that ended before it knew the reader had them
+/// committed, or at least received, and the next search has to find them.
+pub fn commit(participant: &Participant, timeout: Duration) -> Result<(), CallError> {
+    call_json(participant, OFFSETS, &OffsetsQuestion { of: Vec::new(), commit: true }, timeout).map(drop)
 }
 
 /// Requests an operation on a collector's archive. Calls `doing` with the progress until it returns `false`; then the

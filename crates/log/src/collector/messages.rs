@@ -55,6 +55,8 @@ impl RecordsQuestion {
 pub(super) struct OffsetsQuestion {
     /// Lives whose streams are in the answer even if they have ended.
     pub(super) of: Vec<Incarnation>,
+    /// True to have everything that was received committed before the answer.
+    pub(super) commit: bool,
 }
 
 /// Question to `log/stat`.

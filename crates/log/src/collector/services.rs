@@ -7,6 +7,7 @@
 use std::{
     collections::HashSet,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use tampu_bus::{
@@ -37,6 +38,9 @@ use tampu_archive::{
 /// Questions about the collector's state that are answered at once, and requests of maintenance, of which one works.
 const STATUSES: usize = 32;
 const UPKEEPS: usize = 4;
+
+/// Longest wait for a commit before the offsets are told.
+const COMMIT: Duration = Duration::from_secs(2);
 
 /// Length of an answer in columns after which it ends before its time, in bytes: far below what one answer may have.
 const COLUMNS_BYTES: usize = 256 << 20;
@@ -171,6 +175,10 @@ impl Services {
             Ok(asked) => asked,
             Err(error) => return request.refuse(error),
         };
+        if asked.commit {
+            // A disk that is too slow for it makes the answer late, not wrong: the offsets say what is committed.
+            self.shared.archive.flush(request.time().min(COMMIT));
+        }
         let participant = &self.shared.participant;
         let mut here: HashSet<Incarnation> = participant.sources().iter().map(|source| source.incarnation).collect();
         here.extend(asked.of);

@@ -1,6 +1,6 @@
 //! The identity of an entry.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,23 @@ impl EntryRef {
     /// This entry of this book.
     pub fn new(book: &str, id: u32) -> EntryRef {
         EntryRef { book: book.to_owned(), id }
+    }
+}
+
+/// An error: the text names no entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid entry '{0}': write BOOK/NUMBER")]
+pub struct BadEntryRef(pub String);
+
+/// Parses a reference as `Shift/12`.
+impl FromStr for EntryRef {
+    type Err = BadEntryRef;
+
+    fn from_str(text: &str) -> Result<EntryRef, BadEntryRef> {
+        let bad = || BadEntryRef(text.to_owned());
+        let (book, id) = text.rsplit_once('/').ok_or_else(bad)?;
+        let id = id.parse().ok().filter(|id| *id > 0 && !book.is_empty()).ok_or_else(bad)?;
+        Ok(EntryRef::new(book, id))
     }
 }
 

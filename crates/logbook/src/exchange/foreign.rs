@@ -86,7 +86,7 @@ pub struct ForeignEntry {
     pub encoding: Encoding,
     /// The text in its markup.
     pub text: String,
-    /// The links to records, events, transfers and runs.
+    /// The links to records, events, transfers, runs and other entries.
     pub links: Vec<Link>,
     /// The files of the entry.
     pub files: Vec<ForeignFile>,

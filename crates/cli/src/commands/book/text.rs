@@ -1,16 +1,13 @@
 //! References, moments and texts of entries as the command line writes them.
 
-use tampu_logbook::entry::EntryRef;
+use tampu_logbook::entry::{BadEntryRef, EntryRef};
 use tampu_types::{Time, terminal::is_harmful};
 
 use crate::time_text;
 
 /// Parses a reference to an entry, `Shift/12`.
 pub fn entry_ref(text: &str) -> Result<EntryRef, String> {
-    let wrong = || format!("invalid entry '{text}': write BOOK/NUMBER");
-    let (book, id) = text.rsplit_once('/').ok_or_else(wrong)?;
-    let id = id.parse().ok().filter(|id| *id > 0 && !book.is_empty()).ok_or_else(wrong)?;
-    Ok(EntryRef::new(book, id))
+    text.parse().map_err(|error: BadEntryRef| error.to_string())
 }
 
 /// A moment to the minute, with its zone.

@@ -43,7 +43,7 @@ pub struct Writing {
     /// A file to attach; repeatable
     #[arg(long, value_name = "FILE")]
     attachment: Vec<PathBuf>,
-    /// A link: record:ID, event:ATTRIBUTE, transfer:ID or run:NUMBER; repeatable
+    /// A link: record:ID, event:ATTRIBUTE, transfer:ID, run:NUMBER or entry:BOOK/NUMBER; repeatable
     #[arg(long, value_name = "LINK")]
     link: Vec<Link>,
     /// The author [default: the user that runs this]

@@ -45,7 +45,7 @@ pub struct PdfEntry {
     pub depth: usize,
     /// Names and values.
     pub attributes: Vec<(String, String)>,
-    /// Links to records, events, transfers and runs.
+    /// Links to records, events, transfers, runs and other entries.
     pub links: Vec<String>,
     /// The blocks of its text.
     pub blocks: Vec<PdfBlock>,

@@ -1,8 +1,9 @@
 //! Archived records before live ones, without gaps or duplicates.
 //!
-//! The first request to the collector asks for the kept position of each stream. The live readers then begin there, and
-//! only after that the archive is searched. So a record that the search does not find arrives live, however late it is
-//! committed. A record committed between the two requests arrives both ways; its id is remembered from the search, and
+//! The first request to the collector asks for the kept position of each stream. The live readers then begin there. A second
+//! request has the collector commit what it has received: its writer may end before it knows of the readers. Only after that
+//! the archive is searched. So a record that the search does not find arrives live, however late it is committed. A record
+//! committed between the first request and the search arrives both ways; its id is remembered from the search, and
 //! the live copy is dropped. Only records that the collector received after the first request can arrive twice, or
 //! shortly before it (they may have waited for a commit). So only their ids are remembered.
 //!
@@ -66,6 +67,7 @@ impl Recall {
         interrupt: &Interrupt,
         show: &mut dyn FnMut(&LogRecord) -> Outcome,
     ) -> Result<bool, Failure> {
+        keeper.commit()?;
         match before {
             Before::Since(since) => {
                 let wanted = Query { since: Some(since), newest_first: false, ..query.clone() };
