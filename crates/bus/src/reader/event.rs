@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tampu_shm::{Overwritten, RingView};
-use tampu_types::{BatchHeader, ClockState, Incarnation, SourceName, Time};
+use tampu_types::{BatchHeader, ClockState, Domain, Incarnation, SourceName, Time};
 
 use super::{loss::LossReason, stream_state::StreamInfo};
 use crate::wire::batch::{FLAG_SOON, Piece, sample_at};
@@ -94,6 +94,28 @@ pub struct Sample<'a> {
     pub soon: bool,
     /// Octets of the sample.
     pub payload: Payload<'a>,
+}
+
+impl Sample<'_> {
+    /// Returns the header of a batch of this sample alone, without flags, which are for readers on the bus.
+    pub fn header(&self, domain: &Domain) -> BatchHeader {
+        let stream = self.stream;
+        BatchHeader {
+            domain: domain.clone(),
+            source: stream.source.clone(),
+            incarnation: stream.incarnation,
+            stream: stream.stream,
+            first: self.sequence,
+            count: 1,
+            type_id: stream.type_tag.id,
+            type_version: stream.type_tag.version,
+            acquired: self.acquired,
+            sent: self.sent,
+            clock: self.clock,
+            tai_offset: self.tai_offset,
+            flags: 0,
+        }
+    }
 }
 
 /// Bytes of a sample: received, or in the writer's memory.

@@ -348,21 +348,7 @@ impl Translator<'_> {
         if sample.payload.len() + 1024 > self.session.frame_limit {
             return self.lost(stream, sample.sequence, Some(next), "too long");
         }
-        let header = BatchHeader {
-            flags: 0,
-            clock: sample.clock,
-            type_id: stream.type_tag.id,
-            type_version: stream.type_tag.version,
-            tai_offset: sample.tai_offset,
-            incarnation: stream.incarnation,
-            stream: stream.stream,
-            count: 1,
-            first: sample.sequence,
-            acquired: sample.acquired,
-            sent: sample.sent,
-            domain: self.gateway.participant.domain().clone(),
-            source: stream.source.clone(),
-        };
+        let header = sample.header(self.gateway.participant.domain());
         let mut body = Vec::new();
         let length = 4 + sample.payload.len().next_multiple_of(4);
         header.encode(length as u32, &mut body);

@@ -10,9 +10,7 @@ use std::{
 };
 
 use tampu_bus::{Ack, Event, Gap, Hold, Qos, Reader, ReaderQos, Sample, StreamInfo, Writer};
-use tampu_types::{
-    BatchHeader, Incarnation, Partition, PartitionFilter, SourceName, Time, TopicFilter, TopicName, log_batch::LogBatchView,
-};
+use tampu_types::{Incarnation, Partition, PartitionFilter, SourceName, Time, TopicFilter, TopicName, log_batch::LogBatchView};
 
 use super::{
     error::SpoolError,
@@ -150,21 +148,7 @@ impl Work {
             records,
             topic: stream.topic.clone(),
             partition: stream.partition.clone(),
-            header: BatchHeader {
-                domain: self.shared.participant.domain().clone(),
-                source: stream.source.clone(),
-                incarnation: stream.incarnation,
-                stream: stream.stream,
-                first: sample.sequence,
-                count: 1,
-                type_id: stream.type_tag.id,
-                type_version: stream.type_tag.version,
-                acquired: sample.acquired,
-                sent: sample.sent,
-                clock: sample.clock,
-                tai_offset: sample.tai_offset,
-                flags: 0,
-            },
+            header: sample.header(self.shared.participant.domain()),
             bytes: &bytes,
         };
         let why = match self.shared.store().take(&packet) {

@@ -60,21 +60,7 @@ impl Store {
             self.spooled(stream, sample.sequence, &bytes, sample.received);
             return false;
         }
-        let header = BatchHeader {
-            domain: self.shared.participant.domain().clone(),
-            source: stream.source.clone(),
-            incarnation: stream.incarnation,
-            stream: stream.stream,
-            first: sample.sequence,
-            count: 1,
-            type_id: stream.type_tag.id,
-            type_version: stream.type_tag.version,
-            acquired: sample.acquired,
-            sent: sample.sent,
-            clock: sample.clock,
-            tai_offset: sample.tai_offset,
-            flags: 0,
-        };
+        let header = sample.header(self.shared.participant.domain());
         self.take(&Packets { stream, header: &header, packets: &[&bytes], received: sample.received })
     }
 
