@@ -84,6 +84,12 @@ impl Keys {
         format!("{}/c/*/{OWN_HOST}/{to}", self.root)
     }
 
+    /// Returns the pattern of control messages to all processes of the host with this boot, which its node declares on other
+    /// hosts.
+    pub fn controls_of_host(&self, boot: u32) -> String {
+        format!("{}/c/*/{OWN_HOST}/{boot:08x}$*", self.root)
+    }
+
     /// Returns the key of a refetch of one stream from one participant's cache, with the host chunk of its keys.
     pub fn refetch(&self, host: &str, from: Incarnation, topic: &TopicName, partition: &Partition) -> String {
         format!("{}/q/{OWN_HOST}/{host}/{from}/{}/{}", self.root, topic.key(), partition.key())
@@ -97,6 +103,11 @@ impl Keys {
     /// Returns the pattern of refetches from the caches of a participant of this process.
     pub fn refetches(&self, from: Incarnation) -> String {
         format!("{}/q/*/{OWN_HOST}/{from}/**", self.root)
+    }
+
+    /// Returns the pattern of refetches from all processes of the host with this boot, which its node declares on other hosts.
+    pub fn refetches_of_host(&self, boot: u32) -> String {
+        format!("{}/q/*/{OWN_HOST}/{boot:08x}$*/**", self.root)
     }
 
     /// Reports if a refetch's key names this stream.

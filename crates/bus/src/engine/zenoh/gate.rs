@@ -14,6 +14,10 @@
 //! | answerers and answers `q/HOST/OWNER/..` | OWNER is H | all |
 //! | presences `p/HOST/..`, `n/HOST/..`, `r/HOST/..` | HOST is H | all |
 //!
+//! Subscriptions that are of use on this host alone are not declared on its links to others, which would keep each of them:
+//! samples for readers of the host, a group's samples, a node's news, and the control messages and refetches of each process.
+//! The node declares patterns for those of all its processes (`Keys::controls_of_host`, `Keys::refetches_of_host`).
+//!
 //! A refetch `q/HOST/OWNER/INCARNATION/TOPIC/..` needs the right to read, and its answer the right to write.
 
 use std::collections::BTreeMap;
@@ -23,7 +27,7 @@ use tampu_types::name::escape;
 use zenoh::key_expr::KeyExpr;
 
 use super::host_name::HostName;
-use crate::access::TopicRights;
+use crate::{access::TopicRights, host};
 
 const READ: &[&str] = &["declare_subscriber", "declare_liveliness_subscriber", "liveliness_query"];
 const ALL: &[&str] = &[
@@ -37,6 +41,27 @@ const ALL: &[&str] = &[
     "declare_liveliness_subscriber",
     "liveliness_query",
 ];
+
+/// Returns the subscriptions that stay on this host, without the start of all keys of the domain. Of groups these are the
+/// readers' ones: a process of the host that comes over the network sends to a group only if it knows of the node's.
+fn local_subscriptions(own: &HostName) -> [String; 4] {
+    let controls = format!("c/*/{}/{:08x}-$*", own.chunk(), host::boot());
+    ["a/**".to_owned(), "h/**".to_owned(), "g/*/*/*/*/**".to_owned(), controls]
+}
+
+/// Returns the rules of a node without certificates: what stays on its host.
+pub(super) fn local_declarations(root: &str, own: &HostName) -> String {
+    let mut rules = Rules { root, subject: "network".to_owned(), rules: Vec::new() };
+    rules.keep_local_declarations(own);
+    let ids: Vec<Value> = rules.rules.iter().map(|rule| rule["id"].clone()).collect();
+    json!({
+        "enabled": true, "default_permission": "allow",
+        "rules": rules.rules,
+        "subjects": [{"id": "network", "link_protocols": ["tcp", "tls"]}],
+        "policies": [{"rules": ids, "subjects": ["network"]}],
+    })
+    .to_string()
+}
 
 /// Returns the rules of a router whose callers only listen.
 pub(super) fn silent_callers() -> String {
@@ -89,6 +114,13 @@ impl Rules<'_> {
         let id = format!("{}-{}", self.subject, self.rules.len());
         let rule = json!({"id": id, "permission": permission, "flows": [flow], "messages": messages, "key_exprs": keys});
         self.rules.push(rule);
+    }
+
+    /// Declares nothing on other hosts that is of use on this host alone.
+    fn keep_local_declarations(&mut self, own: &HostName) {
+        self.add("deny", "egress", &["declare_subscriber"], local_subscriptions(own));
+        let refetches = format!("q/*/{}/{:08x}-$*/**", own.chunk(), host::boot());
+        self.add("deny", "egress", &["declare_queryable"], ["a/**".to_owned(), refetches]);
     }
 
     /// Adds the rights for messages about topics, whose keys begin with `before`.
@@ -155,6 +187,7 @@ impl Gate {
         }
         let rest: Vec<&str> = ALL.iter().copied().filter(|message| !matches!(*message, "put" | "reply")).collect();
         rules.add("allow", "egress", &rest, all());
+        rules.keep_local_declarations(&self.own);
         rules.add_topics("egress", &["put"], "d/*", &passage.read);
         rules.add_topics("egress", &["reply"], "q/*/*/*", &passage.read);
         rules.add("allow", "egress", &["reply"], ["s/**".to_owned()]);
@@ -168,9 +201,13 @@ impl Gate {
 mod tests {
     use super::*;
 
-    /// Decides as the engine does: deny before allow, and nothing without a rule.
+    /// Decides as the engine does: deny before allow, and the default without a rule.
     fn passes(gate: &Gate, subject: &str, flow: &str, message: &str, key: &str) -> bool {
-        let access: Value = serde_json::from_str(&gate.access()).unwrap();
+        passes_by(&gate.access(), subject, flow, message, key)
+    }
+
+    fn passes_by(access: &str, subject: &str, flow: &str, message: &str, key: &str) -> bool {
+        let access: Value = serde_json::from_str(access).unwrap();
         let ids: Vec<&Value> = access["policies"]
             .as_array()
             .unwrap()
@@ -190,7 +227,7 @@ mod tests {
                     && rule["key_exprs"].as_array().unwrap().iter().any(covers)
             })
         };
-        !applies("deny") && applies("allow")
+        !applies("deny") && (access["default_permission"] == "allow" || applies("allow"))
     }
 
     fn gate(passage: Passage) -> Gate {
@@ -239,6 +276,39 @@ mod tests {
         assert!(!from("put", "h/mast/00000001/log/info/.") && !from("put", "h/hub/00000001/log/info/."));
         assert!(!passes(&gate, "host0", "egress", "put", "tampu/lab/h/hub/00000001/log/info/."));
         assert!(passes(&gate, "host0", "egress", "put", "tampu/lab/c/hub/mast/1-2-3"));
+    }
+
+    #[test]
+    fn what_is_of_use_on_this_host_alone_is_not_declared_on_others() {
+        let own = format!("{:08x}", host::boot());
+        let all = [Passage::default(), Passage { is_relay: true, ..Passage::default() }];
+        let proved = all.map(|passage| gate(passage).access());
+        let plain = local_declarations("tampu/lab", &HostName::new("hub"));
+        let subjects = ["host0", "host0", "network"];
+        for (access, subject) in proved.iter().chain([&plain]).zip(subjects) {
+            let declares = |message, key: &str| passes_by(access, subject, "egress", message, &format!("tampu/lab/{key}"));
+            for stays in [
+                format!("c/*/hub/{own}-00000002-0000000000000003"),
+                "a/*/0123456789abcdef/00000001-00000002-0000000000000003".to_owned(),
+                format!("h/*/{own}/log/**/*"),
+                format!("g/*/{own}/*/log/**/*"),
+                format!("g/*/{own}/*/*/op"),
+            ] {
+                assert!(!declares("declare_subscriber", &stays), "{subject} {stays}");
+            }
+            for goes in [
+                format!("c/*/hub/{own}$*"),
+                "c/*/mast/00000001-00000002-0000000000000003".to_owned(),
+                "d/*/log/**/*".to_owned(),
+                format!("g/*/{own}/1/**"),
+            ] {
+                assert!(declares("declare_subscriber", &goes), "{subject} {goes}");
+            }
+            let refetch = format!("q/*/hub/{own}-00000002-0000000000000003/**");
+            assert!(!declares("declare_queryable", "a/*/0123456789abcdef/_") && !declares("declare_queryable", &refetch));
+            assert!(declares("declare_queryable", "s/*/1/x"));
+            assert!(declares("declare_queryable", &format!("q/*/hub/{own}$*/**")));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::{Condvar, MappedMutexGuard, Mutex, MutexGuard};
-use zenoh::{Session, liveliness::LivelinessToken};
+use zenoh::{Session, liveliness::LivelinessToken, pubsub::Subscriber, query::Queryable};
 
 use super::{
     lease::{Lease, Promise},
@@ -31,6 +31,8 @@ pub(super) struct Open {
     pub number: u64,
     /// The announcement of the node.
     pub _here: LivelinessToken,
+    /// The declarations of its processes' control messages and refetches on other hosts.
+    pub _of_processes: Option<(Subscriber<()>, Queryable<()>)>,
 }
 
 #[derive(Default)]

@@ -19,7 +19,7 @@ use zenoh::{Session, Wait};
 use super::{
     connection::Connection,
     credentials::{Credentials, UsersFile},
-    gate::{Gate, Passage},
+    gate::{self, Gate, Passage},
     held_session::{HeldSession, Open, TROUBLE},
     host_name::HostName,
     host_rule::{self, HeldRule},
@@ -223,14 +223,31 @@ impl Running {
         // The engine listens in this order, and leaves connections of an earlier place open for ever if a later place fails.
         // Sockets of this host do not fail.
         listen.sort_by_key(|endpoint| matches!(endpoint, Endpoint::Unix(_)));
-        let session = link::open_session(&Role::Router { listen, connect, credentials, access: gate.map(Gate::access) })?;
+        let is_open = listen.iter().chain(&connect).any(|endpoint| matches!(endpoint, Endpoint::Tcp(_)));
+        let keys = Keys::new(&self.settings.domain);
+        let local = || is_open.then(|| gate::local_declarations(keys.root(), &self.own));
+        let access = gate.map(Gate::access).or_else(local);
+        let session = link::open_session(&Role::Router { listen, connect, credentials, access })?;
         self.keep_ports(&session);
+        let own = |key: &str| with_host(key, &self.own.chunk());
+        // Other hosts know of no single process's control messages and refetches. They send those of all of them here, where
+        // the process itself answers.
+        let declare = || {
+            let controls = session.declare_subscriber(own(&keys.controls_of_host(host::boot()))).callback(|_| {}).wait()?;
+            let refetches = session.declare_queryable(own(&keys.refetches_of_host(host::boot()))).callback(|_| {}).wait()?;
+            Ok((controls, refetches))
+        };
+        let declared: Option<zenoh::Result<_>> = is_open.then(declare);
+        let of_processes = declared.transpose().map_err(|why| refused("declaring what processes receive", &why))?;
         // While this host's node is announced, an unannounced process of the host has died. Without the node, the host is
         // unreachable.
-        let here = with_host(&Keys::new(&self.settings.domain).node(host::boot()), &self.own.chunk());
-        let here = session.liveliness().declare_token(here).wait().map_err(|why| refused("announcing the node", &why))?;
+        let here = session
+            .liveliness()
+            .declare_token(own(&keys.node(host::boot())))
+            .wait()
+            .map_err(|why| refused("announcing the node", &why))?;
         let lease = gate.map(|_| Lease::new(&self.session.promise));
-        Ok(Open { session, lease, number, _here: here })
+        Ok(Open { session, lease, number, _here: here, _of_processes: of_processes })
     }
 
     /// Notes the ports that were assigned, for the next opening.

@@ -5,15 +5,19 @@
 //! times. So the node alone watches, and its processes get changes in batches, the same message for all. One that joins
 //! gets all keys in one answer. The layout is in `spec/wire/announced.md`, the other side in `feed`.
 //!
+//! All keys are encoded once for many processes that join: their answer is followed by the changes since then.
+//!
 //! A change after a pause is passed on at once. Then the node gathers for 1 ms for each process of its host: to wake them all
 //! takes less than a tenth of that on two processors.
 
 use std::{
     collections::{HashSet, VecDeque},
+    iter,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use zenoh::{Wait, key_expr::KeyExpr, qos::CongestionControl};
 
@@ -123,10 +127,10 @@ impl Shared {
         if !table.is_complete {
             return table.waiting.push(question);
         }
-        let answer = table.answer(asked);
+        let parts = table.answer(asked);
         drop(table);
-        // If this fails, the process asks again.
-        let _ = question.reply(answer.into());
+        // If one fails, the process asks again.
+        _ = parts.into_iter().try_for_each(|part| question.reply(part));
     }
 
     fn run(&self) {
@@ -178,7 +182,17 @@ struct Table {
     /// True once the keys are known that were announced before.
     is_complete: bool,
     waiting: Vec<Box<dyn Question>>,
+    /// All keys for processes that join. Freed when nothing has changed for a while.
+    snapshot: Option<Snapshot>,
     is_over: bool,
+}
+
+/// Message with all keys of a table.
+#[derive(Clone)]
+struct Snapshot {
+    /// Number of changes that it includes.
+    until: u64,
+    message: Bytes,
 }
 
 impl Table {
@@ -195,6 +209,7 @@ impl Table {
             processes: 0,
             is_complete: false,
             waiting: Vec::new(),
+            snapshot: None,
             is_over: false,
         }
     }
@@ -227,6 +242,9 @@ impl Table {
     }
 
     fn take_news(&mut self, now: Instant) -> Vec<u8> {
+        if self.published == self.changes {
+            self.snapshot = None;
+        }
         let news = self.since(self.published);
         (self.published, self.published_at, self.has_withdrawn) = (self.changes, Some(now), false);
         news
@@ -243,11 +261,27 @@ impl Table {
         encode(self.id, from, false, self.log.iter().skip(known).map(|(key, here)| (&**key, *here)))
     }
 
-    fn answer(&self, asked: AskForKeys) -> Vec<u8> {
+    /// Returns the parts of an answer, in their order.
+    fn answer(&mut self, asked: AskForKeys) -> Vec<Bytes> {
         if asked.table == self.id && (self.forgotten()..=self.changes).contains(&asked.has) {
-            return self.since(asked.has);
+            return vec![self.since(asked.has).into()];
         }
-        encode(self.id, self.changes, true, self.keys.iter().map(|key| (&**key, true)))
+        let Snapshot { until, message } = self.all_keys();
+        let later = (until < self.changes).then(|| self.since(until).into());
+        iter::once(message).chain(later).collect()
+    }
+
+    /// Returns all keys, as of a short while ago.
+    ///
+    /// With n keys, and a process that joins for each change, a new snapshot after k changes costs n / k entries for each of
+    /// them, and the changes since then k / 2: together least at the square root of 2 n.
+    fn all_keys(&mut self) -> Snapshot {
+        let most = (2 * self.keys.len() as u64).isqrt().min(self.log.len() as u64);
+        if let Some(earlier) = self.snapshot.as_ref().filter(|earlier| self.changes - earlier.until <= most) {
+            return earlier.clone();
+        }
+        let message = encode(self.id, self.changes, true, self.keys.iter().map(|key| (&**key, true)));
+        self.snapshot.insert(Snapshot { until: self.changes, message: message.into() }).clone()
     }
 }
 
@@ -273,14 +307,19 @@ mod tests {
         table.note("n/-/2", false);
         table.note("n/-/1", false);
         assert_eq!(table.changes, 3, "two reports were no change");
-        let all = read(&table.answer(AskForKeys::default()));
+        let answer = |table: &mut Table, asked| {
+            let parts = table.answer(asked);
+            assert_eq!(parts.len(), 1);
+            read(&parts[0])
+        };
+        let all = answer(&mut table, AskForKeys::default());
         assert_eq!((all.is_whole, all.from, all.changes), (true, 3, vec![change("p/-/1-2-3/61", true)]));
-        let missed = read(&table.answer(AskForKeys { table: 7, has: 1 }));
+        let missed = answer(&mut table, AskForKeys { table: 7, has: 1 });
         assert_eq!((missed.is_whole, missed.from), (false, 1));
         assert_eq!(missed.changes, [change("n/-/1", true), change("n/-/1", false)]);
-        assert_eq!(read(&table.answer(AskForKeys { table: 7, has: 3 })).changes, []);
-        assert!(read(&table.answer(AskForKeys { table: 8, has: 1 })).is_whole, "of another table");
-        assert!(read(&table.answer(AskForKeys { table: 7, has: 4 })).is_whole, "more than there are");
+        assert_eq!(answer(&mut table, AskForKeys { table: 7, has: 3 }).changes, []);
+        assert!(answer(&mut table, AskForKeys { table: 8, has: 1 }).is_whole, "of another table");
+        assert!(answer(&mut table, AskForKeys { table: 7, has: 4 }).is_whole, "more than there are");
         // News are of all changes since the last ones, once.
         let news = read(&table.take_news(Instant::now()));
         assert_eq!((news.from, news.changes.len()), (0, 3));
@@ -291,8 +330,37 @@ mod tests {
         for number in 0..KEPT {
             table.note(&format!("p/-/{number}"), true);
         }
-        assert!(read(&table.answer(AskForKeys { table: 7, has: 2 })).is_whole, "forgotten");
-        assert_eq!(read(&table.answer(AskForKeys { table: 7, has: 3 })).changes.len(), KEPT);
+        assert!(answer(&mut table, AskForKeys { table: 7, has: 2 }).is_whole, "forgotten");
+        assert_eq!(answer(&mut table, AskForKeys { table: 7, has: 3 }).changes.len(), KEPT);
+    }
+
+    #[test]
+    fn all_keys_are_encoded_once_for_many_processes_that_join() {
+        const KEYS: usize = 2_000;
+        let mut table = Table::new(7);
+        (0..KEYS).for_each(|number| table.note(&format!("p/-/{number}"), true));
+        let (mut snapshots, mut changes) = (Vec::new(), 0);
+        for number in 0..KEYS {
+            table.note(&format!("p/-/{number}"), false);
+            let parts = table.answer(AskForKeys::default());
+            let [all, later] = [parts.first(), parts.get(1)].map(|part| part.map(|part| read(part)));
+            let (all, later) = (all.unwrap(), later.unwrap_or_default());
+            assert!(all.is_whole && !later.is_whole && (later.changes.is_empty() || later.from == all.until()));
+            changes += later.changes.len();
+            let mut keys: HashSet<String> = all.changes.into_iter().map(|change| change.key).collect();
+            later.changes.iter().for_each(|change| assert!(!change.here && keys.remove(&change.key)));
+            assert_eq!(keys.len(), KEYS - number - 1);
+            // Held, so that each has memory of its own.
+            snapshots.push(parts[0].clone());
+        }
+        let addresses: HashSet<*const u8> = snapshots.iter().map(|snapshot| snapshot.as_ptr()).collect();
+        assert!(addresses.len() < KEYS / 20, "{} times", addresses.len());
+        assert!(changes < 40 * KEYS, "{changes} changes behind them");
+        assert!(table.snapshot.is_some());
+        table.take_news(Instant::now());
+        assert!(table.snapshot.is_some(), "processes may still join");
+        table.take_news(Instant::now());
+        assert!(table.snapshot.is_none(), "freed with the news that there are no changes");
     }
 
     #[test]
