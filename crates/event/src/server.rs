@@ -98,6 +98,7 @@ impl Server {
             names,
             hosts: HostStreams::default(),
             early: EarlyBytes::default(),
+            early_own: EarlyBytes::default(),
             held: Mutex::default(),
             table: Mutex::default(),
             others: Mutex::new(others),
@@ -171,10 +172,11 @@ impl Server {
         }
         let out = shared.out(index, &config, options)?;
         let now = shared.clock.monotonic();
-        let early = match out.own {
+        let early = match (out.own, out.for_hosts) {
+            (false, _) => EarlyEvents::since(now, shared.early.clone()),
+            (true, true) => EarlyEvents::since(now, shared.early_own.clone()),
             // Readers on other hosts read the same stream.
-            true => EarlyEvents::none(),
-            false => EarlyEvents::since(now, shared.early.clone()),
+            (true, false) => EarlyEvents::none(),
         };
         let inner = Arc::new(PublishedAttribute::new(index, config, options, out, early, now));
         shared.declare_again(&mut table, &inner, Presence::Declared)?;
@@ -228,7 +230,7 @@ impl Drop for Server {
 fn look_after_hosts(shared: &ServerState) {
     let now = shared.clock.monotonic();
     let Some(gone) = shared.hosts.look(&shared.participant, now) else { return };
-    let has_early = shared.early.load(Ordering::Relaxed) > 0;
+    let has_early = [&shared.early, &shared.early_own].iter().any(|early| early.load(Ordering::Relaxed) > 0);
     if gone.is_empty() && !has_early {
         return;
     }

@@ -25,6 +25,8 @@ const FAST: usize = 200;
 const RATE: u32 = 50;
 /// Elements of the slow spectrum. It is small enough for the stream that all attributes share.
 const ELEMENTS: usize = 1000;
+/// Elements of a spectrum with a stream of its own, which comes as often as the fast attributes.
+const LONG: usize = 4096;
 /// Bytes that a declaration of an attribute of a family that nobody asked for may cost a host.
 const DECLARATION: u64 = 4;
 
@@ -58,6 +60,7 @@ fn publish(fast: usize, over: &AtomicBool) {
     let all: Vec<_> = (0..fast).map(|number| declare(&format!("lab/fast/{number}/value"), Format::Scalar, 1)).collect();
     let scalar = declare("lab/slow/1/scalar", Format::Scalar, 1);
     let spectrum = declare("lab/slow/1/spectrum", Format::Spectrum, ELEMENTS as u32);
+    let long = declare("lab/long/1/spectrum", Format::Spectrum, LONG as u32);
     let client = Client::start(participant, ClientSettings::default()).unwrap();
     // A subscriber on this host reads everything, as a display or a history here would.
     let _here = client.subscribe(SubscribeOptions::of([AttributePattern::new("lab/*").unwrap()]), |_| {});
@@ -72,6 +75,7 @@ fn publish(fast: usize, over: &AtomicBool) {
         for attribute in &all {
             attribute.push(Value::scalar(&value)).unwrap();
         }
+        long.push(Value::spectrum(&[value; LONG])).unwrap();
         if round % RATE == 0 {
             scalar.push(Value::scalar(&value)).unwrap();
             spectrum.push(Value::spectrum(&[value; ELEMENTS])).unwrap();
@@ -163,6 +167,10 @@ fn a_host_that_asked_for_a_slow_attribute_is_sent_no_fast_ones() {
     let filtered = bytes_for(FAST, &format!("lab/fast/1/value moved {RATE}"), seconds);
     println!("a fast scalar of which one reading a second is wanted, in {seconds} s: {filtered} bytes");
     assert!(filtered <= 2 * alone, "{filtered} bytes for one reading a second, {alone} for a slow attribute");
+
+    let (long, payload) = (bytes_for(0, &format!("lab/long/1/spectrum moved {RATE}"), seconds), seconds * 8 * LONG as u64);
+    println!("a long spectrum of which one reading a second is wanted, {payload} bytes in {seconds} s: {long} bytes");
+    assert!(long <= 2 * payload, "{long} bytes for {payload}");
 }
 
 /// Returns the bytes at the interface of the subscriber's host from its start until it has some values of one of so many

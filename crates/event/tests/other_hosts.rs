@@ -182,6 +182,44 @@ fn what_no_reader_of_a_host_would_take_is_left_out_and_not_missing() {
 }
 
 #[test]
+fn filters_of_long_values_are_judged_at_the_source() {
+    const ELEMENTS: usize = 8192;
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "camera"), scene.subscriber("b", "panel"));
+    let mut wire = wire(&scene);
+    let mut config = AttributeConfig::new("sr/camera/1/image".parse().unwrap(), DataType::Double, Format::Spectrum);
+    (config.max_x, config.criteria) = (ELEMENTS as u32, scalar("sr/camera/1/value").criteria);
+    let image = server.server.declare(config).unwrap();
+    let push = |value: f64| image.push(Value::spectrum(&[value; ELEMENTS])).unwrap();
+    push(0.0);
+    let log = Log::default();
+    let filtered = client.client.subscribe(wish(&["sr/*"]).filter(moved("1")), log.call());
+    scene.pass(SECOND, &[&server], &[&client]);
+    assert_eq!(log.told().iter().map(|told| (told.0, told.1)).collect::<Vec<_>>(), [(Reason::First, 1)]);
+    carried(&mut wire);
+    let before = image.readers();
+    (1..=40).for_each(|step| _ = push(f64::from(step) * 0.25));
+    scene.pass(SECOND, &[&server], &[&client]);
+    let told = log.told();
+    let numbers: Vec<u64> = told.iter().map(|told| told.1).collect();
+    assert_eq!(numbers, (1..=10).map(|step| 1 + 4 * step).collect::<Vec<_>>(), "{told:?}");
+    assert!(told.iter().all(|told| (told.0, told.3) == (Reason::Update, Missed::Nothing)), "{told:?}");
+    assert_eq!(carried(&mut wire).len(), 10, "what the filter rejects stays at its host");
+    assert_eq!(before, 1, "nobody reads the attribute's own stream");
+
+    // Without a filter it reads that stream, and the host's stream has nothing more.
+    let all = Log::default();
+    let _all = client.client.subscribe(wish(&["sr/*"]), all.call());
+    drop(filtered);
+    scene.pass(5 * SECOND, &[&server], &[&client]);
+    carried(&mut wire);
+    [0.0, 0.25].into_iter().for_each(|value| _ = push(value));
+    scene.pass(SECOND, &[&server], &[&client]);
+    assert_eq!(all.told().iter().map(|told| told.1).collect::<Vec<_>>(), [41, 42, 43]);
+    assert_eq!(carried(&mut wire), []);
+}
+
+#[test]
 fn equal_filters_of_one_process_count_as_one() {
     let scene = Scene::new();
     let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));

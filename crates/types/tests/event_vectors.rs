@@ -136,6 +136,7 @@ fn declarations_of_every_release() {
         epoch: 2,
         presence: Presence::Declared,
         own_stream: false,
+        for_hosts: false,
         redundant: true,
         config: AttributeConfig {
             max_x: 64,

@@ -30,6 +30,7 @@ struct Owner {
     source: Arc<SourceInfo>,
     attribute: u32,
     own: bool,
+    for_hosts: bool,
     redundant: bool,
     info: Arc<AttributeInfo>,
     /// Time of the first declaration, by the server's clock.
@@ -172,7 +173,7 @@ impl Directory {
 
     /// Handles a server's declaration of an attribute at this time.
     pub fn declared(&mut self, source: &SourceInfo, declaration: Declaration, at: Time) {
-        let Declaration { attribute, epoch, presence, own_stream: own, redundant, config, .. } = declaration;
+        let Declaration { attribute, epoch, presence, own_stream: own, for_hosts, redundant, config, .. } = declaration;
         if attribute >= ATTRIBUTES_LIMIT {
             return;
         }
@@ -184,7 +185,7 @@ impl Directory {
         match (presence, known) {
             (Presence::Declared, Some(place)) => {
                 let owner = &mut entry.owners[place];
-                (owner.own, owner.redundant) = (own, redundant);
+                (owner.own, owner.for_hosts, owner.redundant) = (own, for_hosts, redundant);
                 if owner.info.epoch == epoch {
                     return;
                 }
@@ -209,7 +210,7 @@ impl Directory {
                     self.patterns.iter().filter(|sub| matches(sub, &config.name)).cloned().collect();
                 patterns.iter().for_each(|sub| entry.add_interest(sub));
                 let info = Arc::new(AttributeInfo { number: attribute, epoch, config });
-                entry.owners.push(Owner { source, attribute, own, redundant, info, since: at });
+                entry.owners.push(Owner { source, attribute, own, for_hosts, redundant, info, since: at });
                 self.names.entry(incarnation).or_default().insert(attribute, name.clone());
                 self.assign_new(&name, Some(incarnation));
             }
@@ -292,12 +293,7 @@ impl Directory {
         let owner = &entry.owners[chosen];
         let (incarnation, attribute) = (owner.source.incarnation, owner.attribute);
         let (in_conflict, redundant) = (entry.in_conflict(), entry.is_redundant());
-        let of_host = !owner.own && incarnation.boot != self.boot;
-        let topic = match (owner.own, of_host) {
-            (true, _) => topics::own(&owner.source.source, attribute),
-            (false, true) => topics::of_host(&owner.source.source, self.boot),
-            (false, false) => topics::shared(&owner.source.source),
-        };
+        let is_elsewhere = incarnation.boot != self.boot;
         for interest in &mut entry.interests {
             let here = interest.attached.as_ref().is_some_and(|attachment| attachment.is(incarnation, attribute));
             if !here {
@@ -316,14 +312,21 @@ impl Directory {
                 }
                 let options = &interest.sub.options;
                 let alone = options.alone.then_some(interest.sub.id);
-                let key = StreamKey { topics: topic.clone(), reliable: options.reliable, of_host, alone };
+                let own = owner.own && !(is_elsewhere && owner.for_hosts && options.is_judged_at_source());
+                let of_host = !own && is_elsewhere;
+                let topics = match (own, of_host) {
+                    (true, _) => topics::own(&owner.source.source, attribute),
+                    (false, true) => topics::of_host(&owner.source.source, self.boot),
+                    (false, false) => topics::shared(&owner.source.source),
+                };
+                let key = StreamKey { topics, reliable: options.reliable, of_host, alone };
                 let most = if alone.is_some() { WORKERS_ALONE } else { self.max_stream_workers };
                 let is_known = self.workers.contains_key(&key);
                 let key = if is_known || self.workers.keys().filter(|key| key.alone == alone).count() < most {
                     key
                 } else {
                     // All servers' streams for this host, also for servers here: `event/*` would bring everything of all hosts.
-                    match owner.own {
+                    match own {
                         true => StreamKey { topics: topics::ALL_OWN.to_owned(), ..key },
                         false => StreamKey { topics: topics::all_of_host(self.boot), of_host: true, ..key },
                     }
@@ -334,7 +337,7 @@ impl Directory {
                     Arc::default()
                 });
                 let (commands, valid) = (commands.clone(), Arc::new(AtomicBool::new(true)));
-                let target = BindTarget { source: owner.source.clone(), attribute, own: owner.own, since: owner.since };
+                let target = BindTarget { source: owner.source.clone(), attribute, own, since: owner.since };
                 let (info, sub, rebound) = (owner.info.clone(), interest.sub.clone(), interest.rebound);
                 // Each worker has a thread of its own, and the last notice of the old one must come before the first of
                 // the new one.

@@ -69,6 +69,16 @@ impl SubscribeOptions {
         self
     }
 
+    /// Returns whether a server on another host can leave out readings for this subscription alone.
+    pub(crate) fn is_judged_at_source(&self) -> bool {
+        self.begins_together() && !self.filter.at_source().is_default()
+    }
+
+    /// Returns whether a current value that the server sends again is delivered, so that both go on from one value.
+    pub(crate) fn begins_together(&self) -> bool {
+        self.first && self.reliable
+    }
+
     /// Lets callbacks read long numeric values in the memory of their server on this host, without a copy. This
     /// requires that all subscriptions of this client to the attribute have this option. A server that no longer waits
     /// for this reader may reclaim the memory during the callback. Then a [`tampu_types::event::Reason::Gap`] with the

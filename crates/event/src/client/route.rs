@@ -321,7 +321,7 @@ impl Route {
     /// value: a current value is delivered to all of them.
     fn is_filtered(&self) -> bool {
         let Some((one, others)) = self.bound.split_first() else { return false };
-        let begins = |bound: &BoundSubscription| bound.sub.options.first && bound.sub.options.reliable;
+        let begins = |bound: &BoundSubscription| bound.sub.options.begins_together();
         let is_alike = |other: &BoundSubscription| begins(other) && other.sub.options.filter == one.sub.options.filter;
         self.of_host && one.filter.is_some() && begins(one) && others.iter().all(is_alike)
     }

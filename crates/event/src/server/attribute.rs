@@ -211,7 +211,10 @@ impl Attribute {
         let is_here_only = !decided.is_empty() && !state.early.is_kept() && state.hosts.is_empty();
         let lent = if is_here_only { inner.out.encode_lent(&event) } else { None };
         if let Some(loan) = &lent {
-            state.reading_is_lent(loan.memory());
+            let memory = loan.memory();
+            // For a reader on another host, which has not had the event.
+            let copy = (memory.is_none() && inner.out.for_hosts).then(|| loan.to_vec());
+            state.reading_is_lent(memory, copy);
         } else {
             event.encode(&mut state.buffer)?;
             state.last = LastReading::Here;
@@ -434,15 +437,16 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan
         let state = &mut *state;
         let memory = self.loan.memory();
         let wanted_elsewhere = state.early.is_kept() || !state.hosts.is_empty();
-        let bytes = wanted_elsewhere.then(|| self.loan.to_vec());
+        let is_copied = wanted_elsewhere || memory.is_none() && inner.out.for_hosts;
+        let copy = is_copied.then(|| self.loan.to_vec());
         let written = self.loan.publish()?;
         state.number += 1;
         let mut readers = written.matched;
-        if let Some(bytes) = bytes {
-            state.early.keep(&bytes, shared.clock.monotonic());
-            readers += shared.forward(inner.index, &mut state.hosts, &bytes, state.number, (kinds, true));
+        if let Some(bytes) = copy.as_ref().filter(|_| wanted_elsewhere) {
+            state.early.keep(bytes, shared.clock.monotonic());
+            readers += shared.forward(inner.index, &mut state.hosts, bytes, state.number, (kinds, true));
         }
-        state.reading_is_lent(memory);
+        state.reading_is_lent(memory, copy);
         state.pushes += 1;
         state.pushed_at = time;
         state.read_at = Some(shared.clock.monotonic());

@@ -66,10 +66,17 @@ impl AttributeState {
         }
     }
 
-    /// Notes that the last reading is in lent memory, if that can be read again.
-    pub fn reading_is_lent(&mut self, memory: Option<LoanMemory>) {
+    /// Notes that the last reading is in lent memory, if that can be read again, or in this copy of it.
+    pub fn reading_is_lent(&mut self, memory: Option<LoanMemory>, copy: Option<Vec<u8>>) {
         self.buffer.clear();
-        self.last = memory.map_or(LastReading::InStream, LastReading::Lent);
+        self.last = match (memory, copy) {
+            (Some(memory), _) => LastReading::Lent(memory),
+            (None, Some(copy)) => {
+                self.buffer = copy;
+                LastReading::Here
+            }
+            (None, None) => LastReading::InStream,
+        };
     }
 
     /// Copies the last reading from lent memory: something else may be written there.

@@ -30,6 +30,8 @@ const ENCODE_LENT_FROM: usize = 32 << 10;
 pub(super) struct EventWriter {
     pub writer: Arc<Writer>,
     pub own: bool,
+    /// True if readers on other hosts may have its events in their hosts' streams.
+    pub for_hosts: bool,
 }
 
 impl EventWriter {

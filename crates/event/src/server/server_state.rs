@@ -38,6 +38,9 @@ use crate::{names_reader, topics};
 /// Greatest number of attributes of a server in one incarnation.
 pub const ATTRIBUTES_LIMIT: u32 = 1 << 20;
 
+/// Longest value in bytes that may go into streams for other hosts. A long one delays the small ones behind it.
+const LONGEST_FOR_HOSTS: usize = 1 << 20;
+
 /// Most families of attributes, in the life of a server, whose declarations have a stream of their own. Those of further ones are
 /// for everybody.
 const FAMILIES: usize = 16;
@@ -91,6 +94,8 @@ pub(super) struct ServerState {
     /// Streams for other hosts.
     pub(super) hosts: HostStreams,
     pub(super) early: EarlyBytes,
+    /// The same of attributes with streams of their own, which would leave others no room.
+    pub(super) early_own: EarlyBytes,
     /// Attributes of which an event is held for other hosts, by the time when it is judged again, monotonic ns.
     pub(super) held: Mutex<BTreeSet<(u64, u32)>>,
     pub(super) table: Mutex<AttributeTable>,
@@ -149,8 +154,9 @@ impl ServerState {
         let longest = longest(config);
         let is_small = longest.is_some_and(|longest| longest < self.settings.large);
         let is_named = || self.participant.topic_settings().names_attribute(config.name.as_str());
-        if options.delivery == Delivery::Streamed && is_small && !options.urgent && !is_named() {
-            return Ok(EventWriter { writer: self.shared_writer.clone(), own: false });
+        let has_shared_qos = options.delivery == Delivery::Streamed && !options.urgent && !is_named();
+        if is_small && has_shared_qos {
+            return Ok(EventWriter { writer: self.shared_writer.clone(), own: false, for_hosts: true });
         }
         let topic = TopicName::new(topics::own(self.participant.source(), index))?;
         let mut qos = self.settings.own.clone();
@@ -160,7 +166,8 @@ impl ServerState {
         let (partition, attribute) = (Partition::everybody(), Some(config.name.as_str()));
         let subject = Subject { attribute, ..Subject::new(&topic, &partition) };
         let writer = self.participant.writer_for(&subject, topics::EVENT, qos)?;
-        Ok(EventWriter { writer: Arc::new(writer), own: true })
+        let for_hosts = has_shared_qos && longest.is_some_and(|longest| longest <= LONGEST_FOR_HOSTS);
+        Ok(EventWriter { writer: Arc::new(writer), own: true, for_hosts })
     }
 
     /// Writes an event of an attribute into the streams of the hosts that want it; returns the number of processes that read
@@ -258,6 +265,7 @@ impl ServerState {
             epoch: state.epoch,
             presence,
             own_stream: inner.out.own,
+            for_hosts: inner.out.for_hosts,
             redundant: inner.options.redundant,
             config: AttributeConfig::clone(&state.config),
             unknown: Vec::new(),

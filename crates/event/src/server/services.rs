@@ -104,7 +104,7 @@ fn refresh(shared: &ServerState, request: &Request) {
             continue;
         }
         match (&stream, elsewhere) {
-            (Some(stream), Some(reader)) if !inner.out.own => {
+            (Some(stream), Some(reader)) if inner.out.for_hosts => {
                 has_too_many |= !inner.refresh_for(stream, reader, &wish, asked.from_start, &shared.clock);
             }
             _ => inner.refresh(asked.token, shared.clock.monotonic()),

@@ -28,7 +28,7 @@ pub(super) const BOUNDS: &[Bound] = &[
         "it reads all declarations",
     ),
     bound(
-        "first events of a server's attributes, kept for 5 s for other hosts",
+        "first events of a server's attributes, kept for 5 s for other hosts; as much of long values",
         Constant("event/src/server/early_events.rs", "EARLY_BYTES", "4 << 20", "4 MiB"),
         "older subscribers on other hosts are told the numbers of the events that they missed",
     ),

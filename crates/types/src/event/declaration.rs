@@ -41,6 +41,8 @@ pub struct Declaration {
     pub presence: Presence,
     /// True if its events go to a stream of its own, not to the common one of the server.
     pub own_stream: bool,
+    /// True if its events also go into the streams for other hosts, as far as readers there ask for that.
+    pub for_hosts: bool,
     /// True if other servers may have it too, with the same declaration.
     pub redundant: bool,
     /// Configuration of the attribute.
@@ -73,7 +75,7 @@ impl Declaration {
         let start = encode::begin(out);
         encode::u32(out, self.attribute);
         encode::u32(out, self.epoch);
-        let flags = u8::from(self.own_stream) | u8::from(self.redundant) << 1;
+        let flags = u8::from(self.own_stream) | u8::from(self.redundant) << 1 | u8::from(self.for_hosts) << 2;
         out.extend([self.presence as u8, flags, config.data_type as u8, config.format as u8]);
         encode::u32(out, config.max_x);
         encode::u32(out, config.max_y);
@@ -175,6 +177,7 @@ impl Declaration {
             epoch,
             presence,
             own_stream: flags & 1 != 0,
+            for_hosts: flags & 4 != 0,
             redundant: flags & 2 != 0,
             config,
             unknown: unknown(at).to_vec(),

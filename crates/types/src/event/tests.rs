@@ -148,7 +148,7 @@ proptest! {
     fn declarations_lead_back(
         attribute in any::<u32>(),
         epoch in any::<u32>(),
-        flags in any::<[bool; 3]>(),
+        flags in any::<[bool; 4]>(),
         texts in any::<[String; 3]>(),
         labels in vec("\\PC{0,9}", 0..4),
         limits in any::<[Option<f64>; 6]>(),
@@ -164,6 +164,7 @@ proptest! {
             epoch,
             presence: if flags[0] { Presence::Declared } else { Presence::Withdrawn },
             own_stream: flags[1],
+            for_hosts: flags[3],
             redundant: flags[2],
             config: AttributeConfig {
                 max_x: 3,
