@@ -158,6 +158,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("multicast", "", "ADDRESS[:PORT]", "Multicast group"),
     ("name", "", "NAME", "Further name or address of a host"),
     ("new-key", "", "", "New key pairs"),
+    ("new-names", "", "", "Names of its present certificate are left out unless they are given"),
     ("no-database", "", "", "No Tango database"),
     ("no-disk", "", "", "The disk is not measured"),
     ("no-encryption", "", "", "Connections to other hosts are not encrypted"),

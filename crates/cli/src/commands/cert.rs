@@ -65,8 +65,8 @@ struct Init {
 
 /// Make the certificate of another host, on the host with the authority
 ///
-/// The three files in authority/hosts/NAME are for that host's own certificate directory. For a host that has a certificate, a new one with the names given here is
-/// made for the same key. --join also writes them into one file, with the domain's key and the address of this host's node; the other host's hub starts
+/// The three files in authority/hosts/NAME are for that host's own certificate directory. For a host that has a certificate, a new one is made for the
+/// same key, with its names and those given here. --join also writes them into one file, with the domain's key and the address of this host's node; the other host's hub starts
 /// with it.
 #[derive(Debug, Args)]
 #[command(
@@ -78,6 +78,9 @@ struct Host {
     /// Further name or address of the host; repeatable
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
+    /// Leave out names and addresses of its present certificate that are not given here
+    #[arg(long)]
+    new_names: bool,
     /// The file with which a host joins the domain
     #[arg(long, value_name = "FILE")]
     join: Option<PathBuf>,
@@ -203,12 +206,23 @@ impl At {
     fn host(&self, host: Host, config: &Config) -> Outcome {
         let mut others = addresses_of(&host.host);
         others.extend(host.name);
-        let names = HostNames::new(&host.host, &others).map_err(failed)?;
+        // First, because the name becomes one of a directory.
+        HostNames::new(&host.host, &others).map_err(failed)?;
         let authority = Authority::open(&self.directory).map_err(failed)?;
         let at = self.place_of(&host.host);
         let key = if at.has_host() { KeyPairChoice::Keep } else { KeyPairChoice::New };
+        let earlier = if at.has_host() { names_of(&at, host.new_names)? } else { Vec::new() };
+        if !host.new_names {
+            others.extend_from_slice(&earlier);
+        }
+        let names = HostNames::new(&host.host, &others).map_err(failed)?;
         let info = authority.issue(&at, &names, key, SystemTime::now()).map_err(failed)?;
         self.show_host(&at, &info)?;
+        let is_kept = |name: &String| info.names.iter().any(|kept| kept.eq_ignore_ascii_case(name));
+        let left_out: Vec<String> = earlier.into_iter().filter(|name| !is_kept(name)).collect();
+        if !left_out.is_empty() {
+            eprintln!("tampu: the new certificate of {} leaves out {}", host.host, left_out.join(", "));
+        }
         if let Some(path) = &host.join {
             let written = self.node_addresses(host.peer).and_then(|connect| {
                 HostFile::gather(&at, &host.host, config, connect).and_then(|file| file.write(path)).map_err(of_host_file)
@@ -319,6 +333,15 @@ impl At {
         let names = if info.names.is_empty() { String::new() } else { format!("\n          {}", info.names.join(", ")) };
         let (name, path) = (&info.common_name, certificate.display());
         written(writeln!(out, "{kind:<9} {name}: until {} ({left}), {path}{names}", until.split('T').next().unwrap_or_default()))
+    }
+}
+
+/// Returns the names in the present certificate of a host. One that cannot be read has none if they are not kept.
+fn names_of(at: &CertificateDir, is_anew: bool) -> Result<Vec<String>, Failure> {
+    match CertificateInfo::read(&at.host()) {
+        Ok(info) => Ok(info.names),
+        Err(_) if is_anew => Ok(Vec::new()),
+        Err(error) => Err(Failure::Failed(format!("{error}; --new-names makes a certificate without the names of this one"))),
     }
 }
 

@@ -45,10 +45,21 @@ fn one_command_makes_the_first_host_and_one_each_further_host() {
 
     // A host gets further names for the key that it has, and a new key where one is asked for.
     let key = fs::read(bundle.join("host.key")).unwrap();
-    site.tampu(&["--domain", "lab", "cert", "host", "mast", "--name", "mast.example.org"]).ok();
+    let more = site.tampu(&["--domain", "lab", "cert", "host", "mast", "--name", "mast.example.org"]).ok();
+    assert!(!more.err.contains("leaves out"), "{more:?}");
     let renewed = site.tampu(&["--domain", "lab", "cert", "renew", "--json"]).ok().json();
     assert_eq!(renewed.len(), 2);
-    assert!(renewed[1]["names"].as_array().unwrap().contains(&"mast.example.org".into()), "{renewed:?}");
+    let has = |line: &serde_json::Value, name: &str| line["names"].as_array().unwrap().contains(&name.into());
+    assert!(has(&renewed[1], "mast.example.org") && has(&renewed[1], "10.0.0.7"), "{renewed:?}");
+    let anew =
+        site.tampu(&["--domain", "lab", "cert", "host", "mast", "--name", "mast.example.org", "--new-names", "--json"]).ok();
+    let names = &anew.json()[0];
+    assert!(has(names, "mast.example.org") && has(names, "localhost") && !has(names, "10.0.0.7"), "{names}");
+    assert!(anew.err.contains("leaves out 10.0.0.7\n"), "{anew:?}");
+    fs::write(bundle.join("host.crt"), "no certificate").unwrap();
+    let unreadable = site.tampu(&["--domain", "lab", "cert", "host", "mast"]);
+    assert!(unreadable.code == 1 && unreadable.err.contains("--new-names"), "{unreadable:?}");
+    site.tampu(&["--domain", "lab", "cert", "host", "mast", "--new-names"]).ok();
     assert_eq!(fs::read(bundle.join("host.key")).unwrap(), key);
     site.tampu(&["--domain", "lab", "cert", "renew", "mast", "--new-key", "--authority"]).ok();
     assert_ne!(fs::read(bundle.join("host.key")).unwrap(), key);
