@@ -335,8 +335,8 @@ impl Flow {
             header.flags &= if end_of_block { !0 } else { !END };
             let framed = Framed::new(header, rest.split_to(taken), core.checked);
             core = call.push(core, framed, more && last && !ask)?;
-            core.rate.add(taken, Instant::now());
             let now = Instant::now();
+            core.rate.add(taken, now);
             let pause = core.throttle.sent(taken, now);
             if !pause.is_zero() {
                 core = call.pause(core, goes_on)?;

@@ -3,6 +3,7 @@
 //! So no page is touched for the first time while data flows, and nothing is copied.
 
 use std::{
+    collections::VecDeque,
     ops::{Deref, DerefMut},
     sync::Arc,
 };
@@ -15,9 +16,16 @@ use crate::shm::Region;
 /// Pool of free buffers.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    free: Mutex<Vec<Vec<u8>>>,
+    free: Mutex<Free>,
     /// Most free bytes.
     limit: usize,
+}
+
+/// Free buffers, the one used last at the end. A window of short frames leaves thousands.
+#[derive(Debug, Default)]
+struct Free {
+    buffers: VecDeque<Vec<u8>>,
+    bytes: usize,
 }
 
 impl Pool {
@@ -29,8 +37,10 @@ impl Pool {
     pub fn block(self: &Arc<Pool>, length: usize) -> Block {
         let mut free = self.free.lock();
         // The buffer used last is most likely in a cache; much larger ones are left to larger blocks.
-        let fitting = free.iter().rposition(|buffer| buffer.capacity() >= length && buffer.capacity() / 2 <= length.max(4096));
-        let mut buffer = fitting.map(|index| free.remove(index)).unwrap_or_default();
+        let fits = |buffer: &Vec<u8>| buffer.capacity() >= length && buffer.capacity() / 2 <= length.max(4096);
+        let fitting = free.buffers.iter().rposition(fits);
+        let mut buffer = fitting.and_then(|index| free.buffers.remove(index)).unwrap_or_default();
+        free.bytes -= buffer.capacity();
         drop(free);
         buffer.resize(length, 0);
         Block { memory: Memory::Own { buffer, pool: self.clone() } }
@@ -38,10 +48,10 @@ impl Pool {
 
     fn give_back(&self, buffer: Vec<u8>) {
         let mut free = self.free.lock();
-        free.push(buffer);
-        let mut bytes: usize = free.iter().map(Vec::capacity).sum();
-        while bytes > self.limit && free.len() > 1 {
-            bytes -= free.remove(0).capacity();
+        free.bytes += buffer.capacity();
+        free.buffers.push_back(buffer);
+        while free.bytes > self.limit && free.buffers.len() > 1 {
+            free.bytes -= free.buffers.pop_front().map_or(0, |oldest| oldest.capacity());
         }
     }
 }
@@ -124,11 +134,13 @@ mod tests {
         let bytes = block.freeze();
         let slice = bytes.slice(10..20);
         drop(bytes);
-        assert_eq!(pool.free.lock().len(), 0, "part of it is in use");
+        assert_eq!(pool.free.lock().bytes, 0, "part of it is in use");
         drop(slice);
         assert_eq!(pool.block(4000).as_ptr(), place);
         let blocks: Vec<Block> = (0..10).map(|_| pool.block(4096)).collect();
         drop(blocks);
-        assert!(pool.free.lock().len() <= 3);
+        let free = pool.free.lock();
+        assert!(free.buffers.len() <= 3);
+        assert_eq!(free.bytes, free.buffers.iter().map(Vec::capacity).sum::<usize>());
     }
 }

@@ -19,8 +19,8 @@ use crate::{
     window::{Framed, Window},
 };
 
-/// Most frames of one system call.
-const AT_ONCE: usize = 32;
+/// Most frames of one system call: as many short ones as are joined for it.
+const AT_ONCE: usize = 64;
 /// Most bytes of one system call.
 const BYTES_AT_ONCE: usize = 1 << 20;
 /// Bytes that the fastest reader of shared memory may be behind. They stay in a cache, and no thread waits for a
