@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -526,6 +527,63 @@ def test_a_subscription_that_waits_for_its_program_ends_all_the_same(place):
                 del events
             client.close()
             assert held.number > 1
+
+
+def test_a_push_that_waits_for_a_view_of_its_program_lets_other_threads_run(place, monkeypatch, tmp_path):
+    qos = tmp_path / "qos.toml"
+    settings = "max_wait_ms = 60000\nwait_period_ms = 60000\npool = 1048576\n"
+    qos.write_text(f'[[topic]]\ntopics = "event-own/**"\n{settings}', encoding="utf-8")
+    monkeypatch.setenv("TAMPU_QOS", str(qos))
+    with event.Server("py/pusher") as server, event.Client("py/viewer") as client:
+        push = images(server, "t/both/py/image")
+        push(0)
+        begun, ended = [], []
+
+        def push_many():
+            for number in range(2, 12):
+                begun.append(number)
+                push(number)
+                ended.append(number)
+
+        with client.subscribe("t/both/py/image", kinds="user", in_place=True) as events:
+            assert events.next(30).reason == "first"
+            push(1)
+            with events.next(30).view() as view:
+                thread = threading.Thread(target=push_many)
+                thread.start()
+                state = f"self/task/{thread.native_id}"
+                # The memory has room for three images, of which the view has one.
+                peers.until("a push waits", lambda: len(ended) >= 2 and len(begun) > len(ended) and state_of(state) == "S")
+                assert view.array.max() == 1
+            assert view.valid, "the server has waited as long as it may"
+            numbers = [1]
+            while numbers[-1] < 11:
+                one = events.next(30)
+                assert one.reason == "update" and one.missed is None, numbers
+                numbers.append(int(one.value.max()))
+            thread.join()
+        assert numbers == list(range(1, 12))
+
+
+def test_held_events_that_nobody_takes_before_the_end_are_counted(place):
+    with event.Server("py/untaken") as server:
+        push = images(server, "t/untaken/py/image")
+        push(0)
+        for ends in ("subscription", "client"):
+            client = event.Client("py/leaver")
+            events = client.subscribe("t/untaken/py/image", kinds="user", in_place=True)
+            assert events.next(30).reason == "first"
+            push(1)
+            push(2)
+            with events.next(30).view():
+                assert events.take(0.0) == []
+                events._native.take()
+            # The bell rings once the next event is in the queue.
+            assert select.select([events._native.fileno()], [], [], 30)[0]
+            assert events.stats()["dropped"] == 0
+            (events if ends == "subscription" else client).close()
+            assert events.next(0) is None and events.stats()["dropped"] == 1, ends
+            client.close()
 
 
 def test_a_queue_of_long_events_is_bounded_in_bytes(place):

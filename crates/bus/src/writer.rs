@@ -221,6 +221,12 @@ impl Writer {
         Ok(Loan { stream: &self.stream, space: Some(space) })
     }
 
+    /// Returns whether a sample of this length, written or lent, may have to wait for readers. A program with a lock of its own,
+    /// such as that of an interpreter, releases it before such a call.
+    pub fn may_wait(&self, length: usize) -> bool {
+        self.stream.may_wait(length)
+    }
+
     /// Sends the open batch at once, without waiting for readers.
     pub fn send_now(&self) {
         self.stream.send_now();

@@ -34,7 +34,10 @@ impl Queued for Arrived {
     }
 
     fn dropped(&self, events: &mut DroppedEvents) {
-        events.note(&self.update);
+        match self.held {
+            Some(_) => events.note_report(&self.update),
+            None => events.note(&self.update),
+        }
     }
 
     fn report(&mut self, events: &mut DroppedEvents) {

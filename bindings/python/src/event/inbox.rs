@@ -53,6 +53,13 @@ struct Waiting<T> {
     let_go: bool,
 }
 
+impl<T: Queued> Waiting<T> {
+    fn note_dropped(&mut self, item: &T) {
+        item.dropped(&mut self.events);
+        self.dropped += 1;
+    }
+}
+
 /// Queue that drops its oldest items when it is full, and counts them.
 pub struct Inbox<T> {
     waiting: Mutex<Waiting<T>>,
@@ -90,16 +97,19 @@ impl<T: Queued> Inbox<T> {
         self.add(&mut self.waiting.lock(), item);
     }
 
-    fn add(&self, waiting: &mut Waiting<T>, item: T) {
-        if waiting.let_go && item.is_held() {
-            return;
+    fn add(&self, waiting: &mut Waiting<T>, mut item: T) {
+        if waiting.let_go {
+            // The bytes of a held item are not its own any more. Those behind report it, and not those before.
+            if item.is_held() {
+                return waiting.note_dropped(&item);
+            }
+            item.report(&mut waiting.events);
         }
         while !self.has_room(waiting, &item)
             && let Some(oldest) = waiting.items.pop_front()
         {
             waiting.bytes -= oldest.size();
-            oldest.dropped(&mut waiting.events);
-            waiting.dropped += 1;
+            waiting.note_dropped(&oldest);
         }
         waiting.bytes += item.size();
         waiting.items.push_back(item);
@@ -121,11 +131,19 @@ impl<T: Queued> Inbox<T> {
         self.add(&mut waiting, item);
     }
 
-    /// Ends the waits for room in the queue, and for the program's use of an item. The queue has no such items any more.
+    /// Ends the waits for room in the queue, and for the program's use of an item. Such items are dropped, and counted.
     pub fn let_go(&self) {
         let mut waiting = self.waiting.lock();
         waiting.let_go = true;
-        waiting.items.retain(|item| !item.is_held());
+        for mut item in std::mem::take(&mut waiting.items) {
+            if item.is_held() {
+                waiting.bytes -= item.size();
+                waiting.note_dropped(&item);
+            } else {
+                item.report(&mut waiting.events);
+                waiting.items.push_back(item);
+            }
+        }
         drop(waiting);
         self.emptied.notify_all();
         self.holds.end();

@@ -73,7 +73,7 @@ impl EventServer {
         let delivery = if acknowledged { Delivery::Acknowledged } else { Delivery::Streamed };
         let options = AttributeOptions { delivery, redundant, urgent };
         let attribute = py.detach(|| server.declare_with(config, options)).map_err(raised)?;
-        Ok(EventAttribute { config: attribute.config(), attribute: Mutex::new(Some(attribute)) })
+        Ok(EventAttribute { config: py.detach(|| attribute.config()), attribute: Mutex::new(Some(attribute)) })
     }
 
     /// Puts `number` into the queue of due polls at this period, in ms.
@@ -145,6 +145,21 @@ impl EventAttribute {
     }
 }
 
+/// Pushes a value. Where that may wait, other threads of Python run meanwhile: the wait may be for one of them, which has a
+/// value of this attribute in its hands. As they may change the value, it is copied before.
+fn push_value<R: Send>(
+    py: Python<'_>,
+    attribute: &tampu_event::Attribute,
+    value: Value<'_>,
+    push: impl FnOnce(Value<'_>) -> R + Send,
+) -> R {
+    if !attribute.may_wait(&value) {
+        return push(value);
+    }
+    let (values, shape) = (value.data.to_values(), value.shape);
+    py.detach(|| push(Value { data: values.as_data(), shape }))
+}
+
 /// Returns the kinds of a pushed event, its number, and the number of readers.
 fn told(pushed: Pushed) -> (String, u64, usize) {
     let kinds = if pushed.kinds.is_empty() { String::new() } else { pushed.kinds.to_string() };
@@ -165,18 +180,21 @@ impl EventAttribute {
         let attribute = self.attribute()?;
         let quality = quality.map(|name| name.parse::<Quality>().map_err(raised)).transpose()?.unwrap_or_default();
         let kinds = kinds.map(kinds_of).transpose()?;
-        with_value(&self.config, value, |value| {
-            let reading = Reading { quality, ..Reading::of(value) };
-            let pushed = match kinds {
-                Some(kinds) => attribute.push_as(kinds, &reading, time.map(Time)),
-                None => attribute.push_reading(&reading, time.map(Time)),
+        with_value(&self.config, value, |given| {
+            let push = |value: Value<'_>| {
+                let reading = Reading { quality, ..Reading::of(value) };
+                match kinds {
+                    Some(kinds) => attribute.push_as(kinds, &reading, time.map(Time)),
+                    None => attribute.push_reading(&reading, time.map(Time)),
+                }
             };
-            pushed.map(told).map_err(of_push)
+            push_value(value.py(), &attribute, given, push).map(told).map_err(of_push)
         })
     }
 
     /// Publishes many scalars in a row, each if a criterion holds; returns the number of events sent.
     fn push_all(&self, values: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let py = values.py();
         let attribute = self.attribute()?;
         let mut sent = 0;
         let is_number = (self.config.data_type, self.config.format) == (DataType::Double, Format::Scalar);
@@ -185,13 +203,18 @@ impl EventAttribute {
             && let Some(buffer) = Buffer::of(values)
             && let ([_], Some(numbers)) = (buffer.shape(), buffer.elements::<f64>())
         {
-            for number in numbers {
-                sent += u64::from(!attribute.push(Value::scalar(number)).map_err(of_push)?.kinds.is_empty());
+            // Other threads of Python may change the array when one of the pushes waits.
+            let numbers = numbers.to_vec();
+            for number in &numbers {
+                let pushed = push_value(py, &attribute, Value::scalar(number), |value| attribute.push(value));
+                sent += u64::from(!pushed.map_err(of_push)?.kinds.is_empty());
             }
             return Ok(sent);
         }
         for value in values.try_iter()? {
-            let pushed = with_value(&self.config, &value?, |value: Value<'_>| attribute.push(value).map_err(of_push))?;
+            let pushed = with_value(&self.config, &value?, |value| {
+                push_value(py, &attribute, value, |value| attribute.push(value)).map_err(of_push)
+            })?;
             sent += u64::from(!pushed.kinds.is_empty());
         }
         Ok(sent)
@@ -217,19 +240,22 @@ impl EventAttribute {
     }
 
     /// Publishes a failed reading, if the failure is new.
-    fn fail(&self, reason: &str, description: &str, origin: &str) -> PyResult<(String, u64, usize)> {
+    fn fail(&self, py: Python<'_>, reason: &str, description: &str, origin: &str) -> PyResult<(String, u64, usize)> {
+        let attribute = self.attribute()?;
         let failure = Failure { origin: origin.to_owned(), ..Failure::new(reason, description) };
-        self.attribute()?.fail(&[failure]).map(told).map_err(of_push)
+        py.detach(|| attribute.fail(&[failure])).map(told).map_err(of_push)
     }
 
     /// Publishes that data is ready.
-    fn data_ready(&self, counter: i32) -> PyResult<(String, u64, usize)> {
-        self.attribute()?.data_ready(counter).map(told).map_err(of_push)
+    fn data_ready(&self, py: Python<'_>, counter: i32) -> PyResult<(String, u64, usize)> {
+        let attribute = self.attribute()?;
+        py.detach(|| attribute.data_ready(counter)).map(told).map_err(of_push)
     }
 
     /// Number of processes that read its events.
-    fn readers(&self) -> PyResult<usize> {
-        Ok(self.attribute()?.readers())
+    fn readers(&self, py: Python<'_>) -> PyResult<usize> {
+        let attribute = self.attribute()?;
+        Ok(py.detach(|| attribute.readers()))
     }
 
     /// Waits until all readers have the events so far.
@@ -239,8 +265,9 @@ impl EventAttribute {
     }
 
     /// The configuration as JSON.
-    fn config(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.attribute()?.config()).map_err(raised)
+    fn config(&self, py: Python<'_>) -> PyResult<String> {
+        let attribute = self.attribute()?;
+        serde_json::to_string(&*py.detach(|| attribute.config())).map_err(raised)
     }
 
     /// Withdraws the attribute.

@@ -60,6 +60,21 @@ impl Stream {
         }
     }
 
+    /// Returns whether a sample of this length, written or lent, may have to wait for readers.
+    pub(super) fn may_wait(&self, length: usize) -> bool {
+        let mut ring = lock(&self.ring);
+        let mut outbox = lock(&self.outbox);
+        let Some(pool) = ring.as_mut() else { return outbox.is_ahead(length) };
+        pool.read_by(self.matched.load(Ordering::Relaxed));
+        if let LoanRoom::After(needed) = pool.room(length) {
+            let done = outbox.loans_needed_from().unwrap_or(u64::MAX).min(pool.lent_to());
+            if done < needed {
+                return true;
+            }
+        }
+        outbox.is_ahead(length)
+    }
+
     fn publish(&self, space: Space) -> Result<Written, WriteError> {
         let mut lease = match space {
             Space::Heap(bytes) => {

@@ -18,11 +18,17 @@ pub struct DroppedEvents {
 impl DroppedEvents {
     /// Notes an event that was dropped, with the events that it reported as missing.
     pub fn note(&mut self, update: &Update) {
-        let own = if update.size() > 0 && update.number > 0 {
-            Missed::Exactly(update.number, update.number + 1)
-        } else {
-            Missed::Nothing
-        };
+        self.note_with(update, update.size() > 0);
+    }
+
+    /// Notes an event whose reading is not in `update`.
+    pub fn note_report(&mut self, update: &Update) {
+        self.note_with(update, true);
+    }
+
+    fn note_with(&mut self, update: &Update, has_reading: bool) {
+        let own =
+            if has_reading && update.number > 0 { Missed::Exactly(update.number, update.number + 1) } else { Missed::Nothing };
         let missed = joined(update.missed, own);
         if missed == Missed::Nothing {
             return;

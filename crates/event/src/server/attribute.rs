@@ -134,6 +134,12 @@ impl Attribute {
         inner.host_streams().iter().fold(here, |all, stream| stream.writer.flush(left()).complete() && all)
     }
 
+    /// Returns whether a push of this value may have to wait: for slow readers, or for a push of another thread. A program
+    /// with a lock of its own, such as that of an interpreter, releases it before such a push.
+    pub fn may_wait(&self, value: &Value<'_>) -> bool {
+        self.inner().may_wait(value.data.size())
+    }
+
     /// Publishes a good reading if a criterion holds. It becomes the current value in any case.
     pub fn push(&self, value: Value<'_>) -> Result<Pushed, PushError> {
         self.publish(&Reading::of(value), None, None, "")

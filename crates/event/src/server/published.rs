@@ -24,6 +24,8 @@ use super::{
 /// Length in bytes from which encoded events are put into lent memory. From about here on, the copies into the batch
 /// and through the announced ring cost more than a look at the writer's memory.
 const LEND_FROM: usize = 2048;
+/// Most bytes of an event beside its elements, unless it has errors or a set point.
+const AROUND: usize = 512;
 /// Bytes of elements from which they are encoded in lent memory, and not copied there.
 const ENCODE_LENT_FROM: usize = 32 << 10;
 
@@ -202,6 +204,13 @@ impl PublishedAttribute {
             all.extend(readers.into_iter().map(|reader| (reader, written)));
         }
         all
+    }
+
+    /// Returns whether an event with so many bytes of elements may have to wait, for readers or for another push.
+    pub fn may_wait(&self, elements: usize) -> bool {
+        let Some(state) = self.state.try_lock() else { return true };
+        let length = elements + AROUND;
+        self.out.writer.may_wait(length) || state.hosts.iter().any(|route| route.stream.writer.may_wait(length))
     }
 
     /// Returns the streams for other hosts that have it.

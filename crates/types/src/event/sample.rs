@@ -287,11 +287,7 @@ pub fn len_around(bytes: usize) -> usize {
 }
 
 fn check_length(what: &'static str, data: Data<'_>) -> Result<(), BadValue> {
-    let length = match data {
-        Data::String(all) => all.iter().map(|text| text.len() + 9).sum(),
-        Data::Encoded { format, data } => format.len() + data.len(),
-        other => other.len() * other.data_type().width().unwrap_or(1),
-    };
+    let length = data.size();
     if length > VALUE_LIMIT { Err(BadValue::Long { what, length, limit: VALUE_LIMIT }) } else { Ok(()) }
 }
 

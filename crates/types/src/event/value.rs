@@ -126,6 +126,16 @@ impl<'a> Data<'a> {
         cfg!(target_endian = "little").then_some(bytes)
     }
 
+    /// Most bytes that the elements have in an event.
+    pub fn size(self) -> usize {
+        match self {
+            // Each text has its length, its end and a gap beside it.
+            Data::String(all) => all.iter().map(|text| text.len() + 9).sum(),
+            Data::Encoded { format, data } => format.len() + data.len(),
+            other => other.len() * other.data_type().width().unwrap_or(1),
+        }
+    }
+
     /// Number of elements.
     pub fn len(self) -> usize {
         each!(self, Data, all => all.len(), encoded(_format, _data) => 1)

@@ -7,6 +7,22 @@ use super::{
     Admission, KEPT_OVERHEAD, Outbox, batch,
 };
 
+/// Bounds of a writer's lead over its readers.
+#[derive(Clone, Copy)]
+struct Lead {
+    credit: u64,
+    position: u64,
+    /// Position up to which the next batch evicts samples.
+    pushed_out: u64,
+}
+
+impl Lead {
+    /// Returns whether the writer waits for this reader.
+    fn holds(self, reader: &Matched) -> bool {
+        reader.holds() && (self.position - reader.acked_position > self.credit || reader.acked < self.pushed_out)
+    }
+}
+
 impl Outbox {
     /// Returns the position up to which a batch that begins with a sample of this length may evict samples. If the cache
     /// is hardly larger than the credit, the writer waits for readers that still need them.
@@ -25,24 +41,33 @@ impl Outbox {
         pushed_out
     }
 
-    /// Decides if a write of a sample of this length may begin a batch.
-    pub fn admit(&mut self, now: u64, length: usize) -> Admission {
-        let credit = self.window as u64;
-        let position = self.position;
-        let pushed_out = self.pushed_out(length);
-        let behind =
-            |reader: &Matched| reader.holds() && (position - reader.acked_position > credit || reader.acked < pushed_out);
-        if self.readers.iter().any(behind) {
+    /// Returns the readers' bounds for a batch that begins with a sample of this length, and whether one of them is exceeded.
+    fn lead(&mut self, length: usize) -> (Lead, bool) {
+        let lead = Lead { credit: self.window as u64, position: self.position, pushed_out: self.pushed_out(length) };
+        let is_behind = |reader: &Matched| lead.holds(reader);
+        if self.readers.iter().any(is_behind) {
             self.look();
         }
-        if !self.readers.iter().any(behind) {
+        (lead, self.readers.iter().any(is_behind))
+    }
+
+    /// Returns whether a batch that begins with a sample of this length has to wait for readers.
+    pub fn is_ahead(&mut self, length: usize) -> bool {
+        self.lead(length).1
+    }
+
+    /// Decides if a write of a sample of this length may begin a batch.
+    pub fn admit(&mut self, now: u64, length: usize) -> Admission {
+        let (lead, is_ahead) = self.lead(length);
+        if !is_ahead {
             self.end_wait(now);
             return Admission::Go;
         }
+        let Lead { credit, position, pushed_out } = lead;
         // The target is more than the first free byte; else the writer would wait again at once.
         let target = self.cache.partition_point(|kept| kept.end + credit * 3 / 4 <= position);
         let target = self.cache.get(target).map_or(self.sealed(), |kept| kept.next).max(pushed_out);
-        self.wait_for(now, target, behind)
+        self.wait_for(now, target, |reader| lead.holds(reader))
     }
 
     /// Decides if the loan ring has room up to the position `needed`. The writer waits for readers that still need
@@ -190,7 +215,13 @@ mod tests {
         /// Writes until the writer would wait; returns the number of samples under way. Then all are acknowledged.
         fn lead(&mut self) -> usize {
             let mut count = 0;
-            while self.outbox.admit(0, self.sample.len()) == Admission::Go {
+            loop {
+                let is_ahead = self.outbox.is_ahead(self.sample.len());
+                let admitted = self.outbox.admit(0, self.sample.len());
+                assert_eq!(is_ahead, admitted != Admission::Go, "after {count} samples");
+                if is_ahead {
+                    break;
+                }
                 assert!(count < 100, "the writer waits for nobody");
                 self.outbox.begin(Default::default());
                 self.outbox.append(&self.sample);
