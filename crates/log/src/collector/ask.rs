@@ -221,7 +221,8 @@ pub fn offsets_with(participant: &Participant, life: Incarnation, timeout: Durat
 /// A reader that has just begun gets the records of a process that is here. One that ended before it knew the reader had them
 /// committed, or at least received, and the next search has to find them.
 pub fn commit(participant: &Participant, timeout: Duration) -> Result<(), CallError> {
-    call_json(participant, OFFSETS, &OffsetsQuestion { of: Vec::new(), commit: true }, timeout).map(drop)
+    let question = OffsetsQuestion { of: Vec::new(), commit: true };
+    call_json(participant, OFFSETS, &question, timeout)?.first().json::<Kept>().map(drop)
 }
 
 /// Requests an operation on a collector's archive. Calls `doing` with the progress until it returns `false`; then the
